@@ -1,9 +1,10 @@
 // Package models finds the files of a model by its name.
 //
 // A name is a path to a GGUF file, or to a folder with one or with safetensors, or the name of a model that was
-// downloaded (package names has the forms, package installed the places). Resolving a name looks at directories, names
-// and the first bytes of the files: it loads no model, downloads nothing and writes nothing. A [Snapshot] detects that
-// the files of a loaded model have changed.
+// downloaded (package names has the forms, package installed the places), or the address of an engine. It is resolved
+// once, where a command or a request names it, to a [Model], whose [Source] says what kind of thing it is. Resolving
+// looks at directories, names and the first bytes of the files: it loads no model, downloads nothing and writes nothing.
+// A [Snapshot] detects that the files of a loaded model have changed.
 //
 // A name resolves to exactly one model, the best of several quantizations, or to an error that says what was looked
 // for, where, and what was found. A name that is not a path can never reach outside of these places. A model that is
@@ -14,29 +15,100 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"unicode"
 
-	"runner/models/choice"
+	"runner/models/cache"
+	"runner/models/catalog"
 	"runner/models/installed"
 	"runner/models/names"
-	"runner/models/peek"
 )
 
-// Model is where a model's weights are.
+// Source is where a model's weights come from.
+type Source int
+
+// The sources of models.
+const (
+	// Demo is the bundled model, which is a GGUF file once it is unpacked.
+	Demo Source = iota
+	// GGUF is a file, or the parts of a split model.
+	GGUF
+	// Folder is a folder with safetensors.
+	Folder
+	// Address is an engine on another machine, which has the files.
+	Address
+)
+
+// DemoName is the name of the bundled model.
+const DemoName = "demo"
+
+// Model is what a name means. The zero value is the bundled model before it is unpacked.
 type Model struct {
 	// Name is what the user called it.
-	Name string
-	// Path is the file to open. For a split model it is the first part, for a folder the folder.
+	Name   string
+	Source Source
+	// Path is what an engine opens: the file, which is the first part of a split model, the folder, or the address.
 	Path string
-	// Parts are all files of the model in order. Path is the first unless it is a folder.
-	Parts []string
+	// Files are its files as they were found. An address has none.
+	Files catalog.Entry
 	// Selector is set where the name means several quantizations: it is the one that was taken, of those in Among.
 	Selector string
 	Among    []string
+}
+
+// Of returns the model that files are.
+func Of(files catalog.Entry) Model {
+	m := Model{Name: files.Name, Source: GGUF, Path: files.At(), Files: files}
+	if files.Format == catalog.Safetensors {
+		m.Source = Folder
+	}
+	return m
+}
+
+// Unpacked is the bundled model in its file.
+func Unpacked(path string) Model {
+	m := Of(entry(path))
+	m.Name, m.Source = DemoName, Demo
+	return m
+}
+
+// entry describes a file, which may be missing.
+func entry(path string) catalog.Entry {
+	e := catalog.Entry{Format: catalog.GGUF, Dir: filepath.Dir(path), Path: filepath.Base(path), Count: 1,
+		Quant: catalog.QuantOf(filepath.ToSlash(path))}
+	for _, p := range catalog.Parts(e.Path) {
+		f := catalog.File{Path: p, Missing: true}
+		if info, err := os.Stat(filepath.Join(e.Dir, p)); err == nil {
+			f.Size, f.Missing = info.Size(), false
+		}
+		e.Files = append(e.Files, f)
+	}
+	return e
+}
+
+// SplitAddress reports whether a name is the address of an engine, http://HOST:PORT or KIND+http://HOST:PORT, and
+// splits it into the kind, if it has one, and the URL. An address with a path, without a kind, is that of a page.
+func SplitAddress(name string) (kind, address string, ok bool) {
+	scheme, rest, _ := strings.Cut(name, "://")
+	kind, base, ok := strings.Cut(scheme, "+")
+	if address = base + "://" + rest; !ok {
+		kind, address = "", name
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.ContainsAny(name, " \n\t") {
+		return "", "", false
+	}
+	return kind, address, kind != "" || strings.Trim(u.Path, "/") == "" && u.RawQuery == "" && u.Fragment == ""
+}
+
+// IsAddress reports whether a name is the address of an engine.
+func IsAddress(name string) bool {
+	_, _, ok := SplitAddress(name)
+	return ok
 }
 
 // Error says why a name did not resolve to a model.
@@ -62,15 +134,23 @@ func (e *Error) Unwrap() error { return e.Err }
 // Hint tells the user what to do next.
 func (e *Error) Hint() string { return e.Advice }
 
-// Resolve finds the model called name: a path to a file, or to a folder with config.json and safetensors or with one
-// GGUF model; else a name in any form that [names.Parse] reads, of a model in the Hugging Face cache or in the
+// Resolve finds the model called name: the bundled one, the engine at an address, or what [Find] finds.
+func Resolve(name string, memory int64) (Model, error) {
+	switch {
+	case name == DemoName:
+		return Model{Name: name}, nil
+	case IsAddress(name):
+		return Model{Name: name, Source: Address, Path: name}, nil
+	}
+	return Find(name, memory)
+}
+
+// Find finds the files of the model called name: a path to a file, or to a folder with config.json and safetensors or
+// with one GGUF model; else a name in any form that [names.Parse] reads, of a model in the Hugging Face cache or in the
 // folders of LM Studio and Ollama. A file of that name has priority. Every error is an [*Error].
 //
-// Of several quantizations it takes the usual one; [ResolveFor] takes the best that a machine's memory holds.
-func Resolve(name string) (Model, error) { return ResolveFor(name, 0) }
-
-// ResolveFor is [Resolve] for a machine with some bytes of memory. 0 means that it is not known.
-func ResolveFor(name string, memory int64) (Model, error) {
+// Of several quantizations it takes the best that memory bytes hold, or the usual one if memory is 0.
+func Find(name string, memory int64) (Model, error) {
 	info, err := os.Stat(name)
 	switch {
 	case err == nil && info.Mode().IsRegular():
@@ -78,18 +158,12 @@ func ResolveFor(name string, memory int64) (Model, error) {
 	case err == nil && (isGGUF(name) || !info.IsDir()):
 		return Model{}, &Error{Name: name, Detail: "is not a regular file", Advice: "name a .gguf file"}
 	}
-	if m, ok := folder(name); ok {
-		if err := contents(name, m.Parts); err != nil {
-			return Model{}, err
-		}
-		return m, nil
-	}
 	n, invalid := names.Parse(name, Hosts()...)
 	if err == nil {
-		if m, ok, err := inDirectory(name); ok || err != nil {
+		if m, ok, err := folder(name); ok || err != nil {
 			return m, err
 		}
-		if _, cached := inCache(n.Repo); !cached || isPathLike(name) {
+		if _, cached := cache.Default().Find(n.Repo); !cached || isPathLike(name) {
 			return Model{}, &Error{Name: name, Detail: "is a directory without a model",
 				Advice: "name a .gguf file, or a folder with one or with config.json and safetensors"}
 		}
@@ -109,18 +183,18 @@ func ResolveFor(name string, memory int64) (Model, error) {
 		}
 		return Model{}, e
 	}
-	return Model{}, &Error{Name: name, Detail: "cannot be accessed: " + cause(err),
+	return Model{}, &Error{Name: name, Detail: "cannot be accessed: " + installed.Reason(err),
 		Advice: "check the path and its permissions", Err: err}
 }
 
-// IsName reports whether text names a model and is not a prompt. That holds for an existing regular file or a folder
-// with a model, for one word that ends in .gguf, for a well-known model, and for a model that was downloaded. It is
-// false for a well-formed name without a model, see [LooksLikeName].
+// IsName reports whether text names a model and is not a prompt. That holds for the bundled model and an address, for
+// an existing regular file or a folder with a model, for one word that ends in .gguf, for a well-known model, and for a
+// model that was downloaded. It is false for a well-formed name without a model, see [LooksLikeName].
 func IsName(text string) bool {
 	if strings.ContainsAny(text, " \t\r\n") && !isThere(text) {
 		return false
 	}
-	if isGGUF(text) || isThere(text) {
+	if text == DemoName || isGGUF(text) || isThere(text) || IsAddress(text) {
 		return true
 	}
 	n, err := names.Parse(text, Hosts()...)
@@ -128,7 +202,7 @@ func IsName(text string) bool {
 		return false
 	}
 	if n.Repo != "" {
-		_, cached := inCache(n.Repo)
+		_, cached := cache.Default().Find(n.Repo)
 		return cached
 	}
 	if _, _, known := names.Find(n.Word); known {
@@ -144,19 +218,15 @@ func isThere(path string) bool {
 	if err != nil || info.Mode().IsRegular() {
 		return err == nil
 	}
-	if _, ok := folder(path); ok {
-		return true
-	}
-	_, ok, _ := inDirectory(path)
+	_, ok, _ := folder(path)
 	return ok
 }
 
 // isHere reports whether a model with this name of one word was downloaded.
 func isHere(word string) bool {
-	found, _ := installed.List()
-	return slices.ContainsFunc(found, func(m installed.Model) bool {
-		return m.Place == installed.Ollama && sameOllamaName(m.Name, word) ||
-			m.Repo != "" && sameRepo(afterSlash(m.Repo), word)
+	all, _ := installed.List()
+	return slices.ContainsFunc(all, func(e catalog.Entry) bool {
+		return isOllama(e, word) || e.Repo != "" && cache.SameID(afterSlash(e.Repo), word)
 	})
 }
 
@@ -167,91 +237,83 @@ func LooksLikeName(text string) bool {
 		!strings.ContainsAny(text, " \t\r\n")
 }
 
-// folder finds a model in a folder with config.json and safetensors.
-func folder(path string) (Model, bool) {
-	entries, err := os.ReadDir(path)
+// folder finds the only model in a folder: its safetensors, or else a GGUF model. It reports false if there is none.
+func folder(name string) (m Model, ok bool, err error) {
+	entries, err := os.ReadDir(name)
 	if err != nil {
-		return Model{}, false
+		return Model{}, false, &Error{Name: name, Detail: "cannot be read: " + installed.Reason(err),
+			Advice: "check its permissions", Err: err}
 	}
-	m := Model{Name: path, Path: path}
-	config, weights := false, false
+	var files []catalog.File
+	weights := false
 	for _, e := range entries {
-		name := e.Name()
-		isWeights := strings.HasSuffix(name, ".safetensors")
-		if isWeights || strings.HasSuffix(name, ".json") || strings.HasSuffix(name, ".jinja") {
-			m.Parts = append(m.Parts, filepath.Join(path, name))
+		if info, err := os.Stat(filepath.Join(name, e.Name())); err == nil && info.Mode().IsRegular() {
+			files = append(files, catalog.File{Path: e.Name(), Size: info.Size()})
+			weights = weights || filepath.Ext(e.Name()) == ".safetensors"
 		}
-		config, weights = config || name == "config.json", weights || isWeights
 	}
-	return m, config && weights
+	if e, err := catalog.Folder(files); err == nil {
+		e.Dir = name
+		m, err := use(name, e)
+		m.Path = name // as the user wrote it
+		return m, true, err
+	}
+	all := catalog.GGUFs(files)
+	switch {
+	case len(all) == 1:
+		m, err := file(filepath.Join(name, all[0].Path))
+		m.Name = name
+		return m, true, err
+	case len(all) > 1:
+		var paths []string
+		for _, g := range all {
+			paths = append(paths, g.Path)
+		}
+		return Model{}, true, &Error{Name: name, Detail: fmt.Sprintf("has %d models: %s", len(all), catalog.List(paths)),
+			Advice: "name one, for instance " + filepath.Join(name, paths[0])}
+	case weights:
+		return Model{}, true, &Error{Name: name, Detail: "has safetensors but no config.json",
+			Advice: "download the rest of the repository; the configuration and the tokenizer are needed too"}
+	}
+	return Model{}, false, nil
 }
 
 // file resolves a path to an existing file.
 func file(path string) (Model, error) {
-	m := Model{Name: path, Path: path, Parts: []string{path}}
-	_, part, count, ok := choice.Part(path)
-	if ok {
-		parts := choice.Parts(path)
-		if part != 1 {
-			return Model{}, &Error{Name: path, Detail: fmt.Sprintf("is part %d of %d of a split model", part, count),
-				Advice: "name the first part, " + filepath.Base(parts[0])}
-		}
-		if err := checkParts(path, parts); err != nil {
-			return Model{}, err
-		}
-		m.Parts = parts
+	e := entry(path)
+	if _, part, count, ok := catalog.Part(path); ok && part != 1 {
+		return Model{}, &Error{Name: path, Detail: fmt.Sprintf("is part %d of %d of a split model", part, count),
+			Advice: "name the first part, " + e.Files[0].Path}
 	}
-	if err := contents(path, m.Parts); err != nil {
-		return Model{}, err
+	for i, f := range e.Files {
+		if f.Missing {
+			return Model{}, &Error{Name: path, Detail: catalog.PartMissing(i+1, len(e.Files), f.Path),
+				Advice: "download all parts into the same folder", Err: fs.ErrNotExist}
+		}
 	}
+	m, err := use(path, e)
+	m.Path = path // as the user wrote it
+	return m, err
+}
+
+// use makes a model of one that was found. What is wrong with it is an error.
+func use(name string, e catalog.Entry) (Model, error) {
+	if e.Place == catalog.Ollama {
+		installed.Describe(&e) // some files of Ollama's are GGUF that nothing else reads
+	}
+	if e.Problem != "" {
+		return Model{}, &Error{Name: name, Repo: e.Repo, Detail: e.Problem, Advice: "download it again"}
+	}
+	if bad := installed.Check(&e); bad != nil {
+		detail := bad.Detail
+		if base := filepath.Base(bad.Path); base != filepath.Base(name) {
+			detail = base + " " + detail
+		}
+		return Model{}, &Error{Name: name, Detail: detail, Advice: bad.Advice, Err: bad}
+	}
+	m := Of(e)
+	m.Name = name
 	return m, nil
-}
-
-// contents returns an error if one of a model's files is something that is taken for weights by mistake.
-func contents(name string, parts []string) error {
-	for _, p := range parts {
-		if err := content(name, p); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func content(name, path string) error {
-	var err error
-	switch filepath.Ext(path) {
-	case ".json", ".jinja", ".model", ".tiktoken", ".txt": // files beside the weights of a folder
-	case ".safetensors":
-		if filepath.Base(path) != filepath.Base(name) { // a file that was named should be GGUF
-			err = peek.CheckSafetensors(path)
-			break
-		}
-		fallthrough
-	default:
-		err = peek.Check(path)
-	}
-	if err == nil {
-		return nil
-	}
-	e := &Error{Name: name, Detail: "cannot be used: " + err.Error(), Advice: "download the file again", Err: err}
-	if kind := (*peek.Error)(nil); errors.As(err, &kind) {
-		e.Detail, e.Advice = kind.Detail, kind.Advice
-		if filepath.Base(path) != filepath.Base(name) {
-			e.Detail = filepath.Base(path) + " " + kind.Detail
-		}
-	}
-	return e
-}
-
-// checkParts reports the first part that is missing.
-func checkParts(name string, parts []string) error {
-	for i, p := range parts {
-		if _, err := os.Stat(p); err != nil {
-			return &Error{Name: name, Detail: fmt.Sprintf("part %d of %d is missing (%s)", i+1, len(parts), filepath.Base(p)),
-				Advice: "download all parts into the same folder", Err: err}
-		}
-	}
-	return nil
 }
 
 func isGGUF(name string) bool { return strings.EqualFold(filepath.Ext(name), ".gguf") }
@@ -260,12 +322,4 @@ func isGGUF(name string) bool { return strings.EqualFold(filepath.Ext(name), ".g
 func isPathLike(name string) bool {
 	return filepath.IsAbs(name) || strings.HasPrefix(name, "./") || strings.HasPrefix(name, "../") ||
 		strings.HasPrefix(name, "~")
-}
-
-// cause returns the system's reason without the path, which the caller names.
-func cause(err error) string {
-	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
-		return pe.Err.Error()
-	}
-	return err.Error()
 }

@@ -65,7 +65,7 @@ func TestResolveInCache(t *testing.T) {
 		{"org/several:UD/model-Q8_0-00001-of-00002.gguf", "UD/model-Q8_0-00001-of-00002.gguf"},
 	}
 	for _, c := range good {
-		m, err := models.Resolve(c.name)
+		m, err := models.Resolve(c.name, 0)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -73,18 +73,18 @@ func TestResolveInCache(t *testing.T) {
 		if got, err := os.ReadFile(m.Path); err != nil || string(got) != c.file {
 			t.Errorf("%s resolves to %s (%q, %v), want %s", c.name, m.Path, got, err, c.file)
 		}
-		if m.Name != c.name || m.Parts[0] != m.Path {
+		if m.Name != c.name || m.Files.Parts()[0] != m.Path {
 			t.Errorf("%s: %+v", c.name, m)
 		}
 		if !models.IsName(c.name) {
 			t.Errorf("IsName(%q) is false", c.name)
 		}
 	}
-	if m, _ := models.Resolve("org/several:Q8_0"); len(m.Parts) != 2 || m.Selector != "" || m.Among != nil {
+	if m, _ := models.Resolve("org/several:Q8_0", 0); len(m.Files.Files) != 2 || m.Selector != "" || m.Among != nil {
 		t.Errorf("%+v", m)
 	}
 	// With enough memory the best of several is taken. The name of one of other models must say which.
-	if m, err := models.ResolveFor("org/several", 1<<40); err != nil || m.Selector != "Q8_0" || len(m.Parts) != 2 ||
+	if m, err := models.Resolve("org/several", 1<<40); err != nil || m.Selector != "Q8_0" || len(m.Files.Files) != 2 ||
 		strings.Join(m.Among, " ") != "Q8_0 Q4_K Q4_K_M" {
 		t.Errorf("%+v, %v", m, err)
 	}
@@ -101,7 +101,7 @@ func TestResolveInCache(t *testing.T) {
 		{"../one", "no such file"},
 	}
 	for _, c := range bad {
-		_, err := models.Resolve(c.name)
+		_, err := models.Resolve(c.name, 0)
 		var e *models.Error
 		if !errors.As(err, &e) || !strings.Contains(err.Error(), c.want) || e.Hint() == "" ||
 			strings.ContainsRune(err.Error(), '\n') {
@@ -117,19 +117,19 @@ func TestSnapshotOfTheMainRevision(t *testing.T) {
 	root := cache(t, "a/b", "new", "m.gguf")
 	dir := filepath.Join(root, "models--a--b")
 	write(t, filepath.Join(dir, "snapshots", "old", "m.gguf"), "old")
-	if m, err := models.Resolve("a/b"); err != nil || !strings.Contains(m.Path, "new") {
+	if m, err := models.Resolve("a/b", 0); err != nil || !strings.Contains(m.Path, "new") {
 		t.Errorf("with refs/main: %v, %v", m, err)
 	}
 	for _, ref := range []string{"gone", "../../../..", ""} {
 		write(t, filepath.Join(dir, "refs", "main"), ref)
-		if m, err := models.Resolve("a/b"); err == nil {
+		if m, err := models.Resolve("a/b", 0); err == nil {
 			t.Errorf("refs/main %q with two snapshots resolves to %v", ref, m)
 		}
 	}
 	if err := os.RemoveAll(filepath.Join(dir, "snapshots", "new")); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := models.Resolve("a/b"); err != nil || !strings.Contains(m.Path, "old") {
+	if m, err := models.Resolve("a/b", 0); err != nil || !strings.Contains(m.Path, "old") {
 		t.Errorf("with one snapshot only: %v, %v", m, err)
 	}
 }
@@ -144,7 +144,7 @@ func TestResolveFile(t *testing.T) {
 		write(t, f, "x")
 	}
 	for _, f := range []string{single, first, odd} {
-		if m, err := models.Resolve(f); err != nil || m.Path != f {
+		if m, err := models.Resolve(f, 0); err != nil || m.Path != f {
 			t.Errorf("%s: %v, %v", f, m, err)
 		}
 		if !models.IsName(f) {
@@ -153,7 +153,7 @@ func TestResolveFile(t *testing.T) {
 	}
 	fails := func(name, want string) {
 		t.Helper()
-		if _, err := models.Resolve(name); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := models.Resolve(name, 0); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}

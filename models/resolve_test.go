@@ -104,7 +104,7 @@ func TestNamesFindModels(t *testing.T) {
 		"mlx-community/m-4bit":               "/",
 		"https://hf.co/mlx-community/M-4bit": "/",
 	} {
-		m, err := models.Resolve(text)
+		m, err := models.Resolve(text, 0)
 		if err != nil || m.Name != text {
 			t.Errorf("%q: %+v, %v", text, m, err)
 			continue
@@ -113,7 +113,7 @@ func TestNamesFindModels(t *testing.T) {
 			t.Errorf("%q is taken for a prompt", text)
 		}
 		if want == "/" {
-			if len(m.Parts) != 3 || filepath.Base(m.Path) != "c1" {
+			if len(m.Files.Files) != 3 || filepath.Base(m.Path) != "c1" {
 				t.Errorf("%q: %+v", text, m)
 			}
 			continue
@@ -141,30 +141,30 @@ func TestNamesFindModels(t *testing.T) {
 		"gpt-oss:120b":                            "Ollama has it, but it is in a layout of Ollama's own",
 		"who/knows":                               "not in the Hugging Face cache",
 	} {
-		_, err := models.Resolve(text)
+		_, err := models.Resolve(text, 0)
 		var e *models.Error
 		if !errors.As(err, &e) || !strings.Contains(err.Error(), want) || e.Hint() == "" {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
 	var e *models.Error
-	if _, err := models.Resolve("http://127.0.0.1:8000/v1"); !errors.As(err, &e) ||
+	if _, err := models.Resolve("http://127.0.0.1:8000/v1", 0); !errors.As(err, &e) ||
 		!strings.Contains(e.Hint(), "has no path") {
 		t.Errorf("the address of an engine with a path: %v, %+v", err, e)
 	}
-	if _, err := models.Resolve("gpt-os-20b"); !errors.As(err, &e) || len(e.Near) == 0 ||
+	if _, err := models.Resolve("gpt-os-20b", 0); !errors.As(err, &e) || len(e.Near) == 0 ||
 		!strings.Contains(e.Near[0], "gpt-oss") || !strings.Contains(e.Hint(), "gpt-oss") {
 		t.Errorf("no suggestion: %+v", e)
 	}
 	// A repository that nobody knows gets the nearest, too, and the command for the case that it is right.
 	for text, want := range map[string]string{"ggml-org/gpt-oss-20": "gpt-oss:20b", "org/splits": "org/Split-GGUF",
 		"bartowski/Lama-3.2-3B-Instruct": "bartowski/Llama-3.2-3B-Instruct-GGUF"} {
-		if _, err := models.Resolve(text); !errors.As(err, &e) || !strings.Contains(e.Hint(), want) ||
+		if _, err := models.Resolve(text, 0); !errors.As(err, &e) || !strings.Contains(e.Hint(), want) ||
 			!strings.Contains(e.Hint(), "did you mean ") || !strings.HasSuffix(e.Hint(), "runner pull "+text) {
 			t.Errorf("%s: %+v, want %s", text, e, want)
 		}
 	}
-	if _, err := models.Resolve("gemma3:4b"); !errors.As(err, &e) || e.Repo != "ggml-org/gemma-3-4b-it-GGUF" {
+	if _, err := models.Resolve("gemma3:4b", 0); !errors.As(err, &e) || e.Repo != "ggml-org/gemma-3-4b-it-GGUF" {
 		t.Errorf("no repository: %+v", e)
 	}
 }
@@ -185,7 +185,7 @@ func TestWhatIsNoModel(t *testing.T) {
 		write(t, filepath.Join(repo, "refs", "main"), "c1")
 		write(t, filepath.Join(repo, "snapshots", "c1", "m.gguf"), c.text)
 		for _, text := range []string{path, filepath.Dir(path), "org/" + name} {
-			_, err := models.Resolve(text)
+			_, err := models.Resolve(text, 0)
 			var e *models.Error
 			if !errors.As(err, &e) || !strings.Contains(err.Error(), c.want) || e.Hint() == "" {
 				t.Errorf("%s: %v, want %q", text, err, c.want)
@@ -209,7 +209,7 @@ func TestWhatIsNoModel(t *testing.T) {
 			}
 			write(t, filepath.Join(dir, name, f), text)
 		}
-		if _, err := models.Resolve(filepath.Join(dir, name)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := models.Resolve(filepath.Join(dir, name), 0); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}

@@ -64,6 +64,14 @@ type state struct {
 // written reports whether a file was written to since a state of it. Its names do not count, which set changed too.
 func (a state) written(b state) bool { return a.size != b.size || a.modified != b.modified }
 
+// Snapshot opens the files as they are now. A folder may have others than when it was found.
+func (m Model) Snapshot() (*Snapshot, error) {
+	if now, ok, err := folder(m.Path); m.Source == Folder && ok && err == nil {
+		m.Files = now.Files
+	}
+	return Take(m.Files.Parts())
+}
+
 // Take opens a model's files and notes their state. It does not read their contents; Hash does.
 func Take(paths []string) (*Snapshot, error) { return take(paths, paths) }
 

@@ -56,8 +56,8 @@ func TestQuantizationIsTheListedOne(t *testing.T) {
 		path := rewritten(t, func(p *parts) {
 			p.metadata = append(p.metadata, ggufwriter.Pair{Key: gguf.FileTypeKey, Value: number})
 		})
-		listed := installed.Model{Path: path, Parts: []string{path}}
-		listed.Describe()
+		listed := models.Unpacked(path).Files
+		installed.Describe(&listed)
 		m := openModel(t, path, backend.Config{})
 		if got := m.Info().Quantization; got != want || listed.Quant != want {
 			t.Errorf("file type %d: loaded %q, listed %q (%s), want %q", number, got, listed.Quant, listed.Problem, want)

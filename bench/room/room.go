@@ -19,6 +19,7 @@ import (
 	"runner/bench/results"
 	"runner/cmd/runner/cli"
 	"runner/cmd/runner/flags"
+	"runner/models"
 	"runner/models/random"
 )
 
@@ -220,7 +221,7 @@ func (a *bencher) misplaced(o *options) error {
 		}
 		return "--" + names[at], true
 	}
-	if flag, ok := given(cli.AddressFlags); ok && !slices.ContainsFunc(o.engines, cli.IsAddress) {
+	if flag, ok := given(cli.AddressFlags); ok && !slices.ContainsFunc(o.engines, models.IsAddress) {
 		return cli.Usage("%s is for an engine at an address, and no --engine is at one", flag).
 			Hint("leave it out, or name an address, as in --engine http://127.0.0.1:8080")
 	}

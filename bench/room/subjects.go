@@ -18,14 +18,16 @@ import (
 	"runner/bench"
 	"runner/bench/machine"
 	"runner/cmd/runner/cli"
-	"runner/models/demo"
+	"runner/models"
+	"runner/models/installed"
 	"runner/models/roofline"
 )
 
 // model is a model to measure.
 type model struct {
-	name, path string
-	perToken   int64
+	models.Model
+	name     string
+	perToken int64
 	// made says how the weights were made, as in "random, 4 layers". It is empty for a model that someone has trained.
 	made string
 	// memory keeps a model that is in memory only. It is nil for others.
@@ -49,7 +51,7 @@ func (a *bencher) findModels(ctx context.Context, args []string, o *options, say
 		args, made = []string{path}, fmt.Sprintf("random, %d layers", layers)
 	}
 	if len(args) == 0 {
-		args = []string{demo.Name}
+		args = []string{models.DemoName}
 	}
 	var list []model
 	for _, name := range cli.Unique(args) {
@@ -58,8 +60,8 @@ func (a *bencher) findModels(ctx context.Context, args []string, o *options, say
 			memory.Close()
 			return nil, err
 		}
-		found.Describe()
-		m := model{found.Name, found.Path, found.PerToken, made, memory}
+		installed.Describe(&found.Files)
+		m := model{found, found.Files.Name, found.Files.PerToken, made, memory}
 		if memory != nil {
 			m.name = shapeName(o.shape, layers)
 		}
@@ -102,7 +104,7 @@ func (a *bencher) load(ctx context.Context, paths []model, o *options, say func(
 		m, engines := &paths[at], plan[at]
 		if len(engines)*max(1, len(o.threads)) > 1 {
 			say("reading " + m.name)
-			warm(ctx, m.path)
+			warm(ctx, m.Path)
 		}
 		for i, engine := range engines {
 			name, where, err := a.use(engine)
@@ -114,30 +116,31 @@ func (a *bencher) load(ctx context.Context, paths []model, o *options, say func(
 			}
 			for _, n := range a.threads(name, engine, m, o.threads) {
 				say("loading " + m.name)
-				cfg, path := o.model, m.path
+				cfg, opened := o.model, m.Model
 				cfg.Threads = n
-				if cli.IsAddress(engine) {
-					path, cfg = engine, backend.Config{ContextSize: cfg.ContextSize, Sequences: cfg.Sequences,
+				if models.IsAddress(engine) {
+					opened = models.Model{Name: engine, Source: models.Address, Path: engine}
+					cfg = backend.Config{ContextSize: cfg.ContextSize, Sequences: cfg.Sequences,
 						BatchSize: cmp.Or(cfg.BatchSize, 512), GPULayers: -1, FlashAttention: "auto", CacheType: "f16",
 						FullWindow: "auto"}
 					at := o.remote
-					at.Tokenizer = m.path
+					at.Tokenizer = m.Path
 					a.UseRemote(at)
 				}
 				began := time.Now()
-				loaded, err := a.OpenModel(ctx, path, cfg, log)
+				loaded, err := a.OpenModel(ctx, opened, cfg, log)
 				if err != nil {
 					if ctx.Err() != nil {
 						err = cli.ErrInterrupted
 					}
 					return list, err
 				}
-				s := subject{Subject: o.subject(name, loaded, m, cli.IsAddress(engine)), model: m,
-					process: processOf(loaded), flags: serveFlags(m.path, where, &cfg)}
+				s := subject{Subject: o.subject(name, loaded, m, models.IsAddress(engine)), model: m,
+					process: processOf(loaded), flags: serveFlags(m.Path, where, &cfg)}
 				s.Row.Commit, s.Row.LoadNS = a.Commit(), int64(time.Since(began))
-				if cli.IsAddress(engine) {
+				if models.IsAddress(engine) {
 					s.remote, s.process = true, farProcess
-					s.flags = []string{"bench=" + engine, "--tokenizer", m.path, "--ctx-size", strconv.Itoa(cfg.ContextSize),
+					s.flags = []string{"bench=" + engine, "--tokenizer", m.Path, "--ctx-size", strconv.Itoa(cfg.ContextSize),
 						"--engine-ca", o.remote.CA, "--engine-cert", o.remote.Cert, "--engine-cert-key", o.remote.CertKey}
 					s.env = []string{cli.EngineKeyVariable + "=" + o.remote.Key}
 				}
@@ -151,19 +154,19 @@ func (a *bencher) load(ctx context.Context, paths []model, o *options, say func(
 // computes reports whether an engine of --engine computes a model. "" stands for the one that the model gets without
 // the flag.
 func computes(engine string, m *model) bool {
-	return engine == "" || cli.IsAddress(engine) || cli.IsFolder(m.path) == (engine == engineMLX)
+	return engine == "" || models.IsAddress(engine) || (m.Source == models.Folder) == (engine == engineMLX)
 }
 
 // plan returns the engines for each model. MLX computes the folders, and the others the files.
-func (a *bencher) plan(models []model, engines []string) ([][]string, error) {
+func (a *bencher) plan(list []model, engines []string) ([][]string, error) {
 	if len(engines) == 0 {
 		engines = []string{""}
 	}
 	given := a.Given("engine") // RUNNER_ENGINE is for files only
-	plan := make([][]string, len(models))
+	plan := make([][]string, len(list))
 	used := map[string]bool{}
-	for at := range models {
-		m := &models[at]
+	for at := range list {
+		m := &list[at]
 		for _, engine := range engines {
 			if computes(engine, m) {
 				plan[at], used[engine] = append(plan[at], engine), true
@@ -173,7 +176,7 @@ func (a *bencher) plan(models []model, engines []string) ([][]string, error) {
 		case len(plan[at]) > 0:
 		case !given:
 			plan[at] = []string{""}
-		case cli.IsFolder(m.path):
+		case m.Source == models.Folder:
 			return nil, cli.Usage("no --engine computes %s, which is a folder", m.name).
 				Hint("add --engine mlx, or leave --engine out")
 		default:
@@ -195,9 +198,9 @@ func (a *bencher) plan(models []model, engines []string) ([][]string, error) {
 func (a *bencher) threads(name, engine string, m *model, asked []int) []int {
 	switch {
 	case len(asked) == 0:
-	case cli.IsAddress(engine):
+	case models.IsAddress(engine):
 		a.note(fmt.Sprintf("warning: %s has its own number of threads, so --threads is not for it", name))
-	case cli.IsFolder(m.path):
+	case m.Source == models.Folder:
 		a.note(fmt.Sprintf("warning: MLX has its own number of threads, so --threads is not for %s", m.name))
 	default:
 		return cli.Unique(asked)
@@ -234,9 +237,8 @@ func (a *bencher) use(engine string) (name string, at cli.Isolation, err error) 
 		at.When = cli.IsolateOff
 	case engine == engineChild:
 		at.When = cli.IsolateOn
-	case cli.IsAddress(engine):
-		_, address := cli.SplitKind(engine)
-		_, host, _ := strings.Cut(address, "://")
+	case models.IsAddress(engine):
+		_, host, _ := strings.Cut(engine, "://")
 		engine = strings.TrimSuffix(host, "/")
 	default:
 		at.Folder = engine
@@ -274,11 +276,11 @@ func noteMemory(subjects []subject, list []bench.Subject) {
 // subject returns a loaded model as a subject. Without a name it is called like its engine.
 func (o *options) subject(name string, loaded backend.Model, m *model, remote bool) bench.Subject {
 	info, cache, flash := loaded.Info(), o.model.CacheType, o.model.FlashAttention
-	if remote || cli.IsFolder(m.path) { // these settings are for llama.cpp
+	if remote || m.Source == models.Folder { // these settings are for llama.cpp
 		cache, flash = "", "auto"
 	}
 	if remote {
-		info.Path, info.Bytes, info.Parameters = m.path, 0, 0
+		info.Path, info.Bytes, info.Parameters = m.Path, 0, 0
 	}
 	if m.memory != nil {
 		info.Path = m.name // the path changes from run to run

@@ -284,11 +284,11 @@ func readWriting(name string) (writing, error) {
 	if dir := cachedTokenizer(name); dir != "" {
 		return folderWriting(dir)
 	}
-	m, err := models.Resolve(name)
+	m, err := models.Find(name, 0)
 	if err != nil {
 		return writing{}, err
 	}
-	if info, err := os.Stat(m.Path); err == nil && info.IsDir() {
+	if m.Source == models.Folder {
 		return folderWriting(m.Path)
 	}
 	return ggufWriting(m.Path)

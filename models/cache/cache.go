@@ -21,6 +21,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"runner/models/catalog"
 )
 
 // Dir returns the folder of the cache, by the rules of the huggingface_hub library: HF_HUB_CACHE, else
@@ -111,21 +113,26 @@ func (c Cache) Repo(id string) (Repo, error) {
 }
 
 // Find returns the repository called id in the spelling of the cache. It reports false if the cache has no such
-// repository. If there is none with the same letters, upper and lower case are the same.
+// repository. If there is none with the same letters, upper and lower case are the same, and -GGUF at the end does not
+// count.
 func (c Cache) Find(id string) (Repo, bool) {
-	r, err := c.Repo(id)
-	if err != nil {
-		return Repo{}, false
-	}
 	repos, _ := c.Repos()
-	if slices.Contains(repos, r) {
-		return r, true
+	for _, same := range []func(other string) bool{
+		func(other string) bool { return other == id },
+		func(other string) bool { return strings.EqualFold(other, id) },
+		func(other string) bool { return SameID(other, id) },
+	} {
+		if i := slices.IndexFunc(repos, func(r Repo) bool { return same(r.ID()) }); i >= 0 {
+			return repos[i], true
+		}
 	}
-	i := slices.IndexFunc(repos, func(other Repo) bool { return strings.EqualFold(other.ID(), id) })
-	if i < 0 {
-		return Repo{}, false
-	}
-	return repos[i], true
+	return Repo{}, false
+}
+
+// SameID compares names of repositories in any case, with or without -GGUF at the end.
+func SameID(a, b string) bool {
+	trim := func(s string) string { return strings.TrimSuffix(strings.ToLower(s), "-gguf") }
+	return trim(a) == trim(b)
 }
 
 // Repos lists the repositories of models in the cache, sorted by ID. A cache that does not exist has none.
@@ -282,27 +289,34 @@ func (r Repo) Main() (string, error) {
 	return commits[0], nil
 }
 
-// File is a file of a snapshot.
-type File struct {
-	// Path is relative to the snapshot, with slashes.
-	Path string
-	// Size is in bytes, 0 if the blob is missing.
-	Size int64
-	// Etag is the name of the blob that the entry links to. It is empty if the entry is the file, or links to a place
-	// that is not the repository's folder of blobs.
-	Etag string
-	// Missing reports that the entry links to nothing.
-	Missing bool
+// Revision returns the commit that a revision means: the main one, that of a branch or tag, or the commit itself, which
+// may be shortened to seven letters. It has a snapshot. The error is fs.ErrNotExist or that of [Repo.Main].
+func (r Repo) Revision(wanted string) (string, error) {
+	if wanted == "" {
+		return r.Main()
+	}
+	commits, _ := r.Commits()
+	if commit, err := r.Commit(wanted); err == nil && slices.Contains(commits, commit) {
+		return commit, nil
+	}
+	const shortest = 7 // letters that git shows of a commit
+	for _, c := range commits {
+		if c == wanted || len(wanted) >= shortest && strings.HasPrefix(c, wanted) {
+			return c, nil
+		}
+	}
+	return "", fmt.Errorf("revision %s: %w", wanted, fs.ErrNotExist)
 }
 
-// Files lists the files of a commit's snapshot, sorted by path. It does not follow links to folders.
-func (r Repo) Files(commit string) ([]File, error) {
+// Files lists the files of a commit's snapshot, sorted by path. It does not follow links to folders. A file has an etag
+// if its entry is a link into the repository's folder of blobs.
+func (r Repo) Files(commit string) ([]catalog.File, error) {
 	root, err := r.Snapshot(commit)
 	if err != nil {
 		return nil, err
 	}
 	blobs := r.Blobs()
-	var files []File
+	var files []catalog.File
 	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -311,7 +325,7 @@ func (r Repo) Files(commit string) ([]File, error) {
 		if err != nil {
 			return err
 		}
-		f := File{Path: filepath.ToSlash(rel)}
+		f := catalog.File{Path: filepath.ToSlash(rel)}
 		if target, err := os.Readlink(p); err == nil {
 			if !filepath.IsAbs(target) {
 				target = filepath.Join(filepath.Dir(p), target)
@@ -332,6 +346,6 @@ func (r Repo) Files(commit string) ([]File, error) {
 		files = append(files, f)
 		return nil
 	})
-	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(files, func(a, b catalog.File) int { return strings.Compare(a.Path, b.Path) })
 	return files, err
 }

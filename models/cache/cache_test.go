@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"runner/models/cache"
+	"runner/models/catalog"
 )
 
 func TestDir(t *testing.T) {
@@ -91,7 +92,7 @@ func TestReadingACache(t *testing.T) {
 	link(t, "..", filepath.Join(snapshot, "folder"))
 	write(t, filepath.Join(snapshot, "plain.txt"), "1")
 	got, err := r.Files("c1")
-	want := []cache.File{{Path: "a.txt", Size: 5, Etag: "e1"}, {Path: "absolute.txt", Size: 5, Etag: "e1"},
+	want := []catalog.File{{Path: "a.txt", Size: 5, Etag: "e1"}, {Path: "absolute.txt", Size: 5, Etag: "e1"},
 		{Path: "outside.txt", Size: 3}, {Path: "plain.txt", Size: 1}, {Path: "sub/gone.txt", Etag: "gone", Missing: true}}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("files %+v, %v, want %+v", got, err, want)

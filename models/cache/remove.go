@@ -7,6 +7,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+
+	"runner/models/catalog"
 )
 
 // ErrLinked says that a repository's folder is a link. What it leads to may belong to something else.
@@ -29,7 +31,7 @@ type Removal struct {
 // the repository's folder itself is a link, and fs.ErrNotExist if there is none. References go first and blobs last,
 // so that other programs see a cache that is whole at any time. A download into the repository that runs meanwhile
 // fails.
-func (r Repo) Remove(gone func(commit string, f File) bool) (Removal, error) {
+func (r Repo) Remove(gone func(commit string, f catalog.File) bool) (Removal, error) {
 	info, err := os.Lstat(r.Dir())
 	switch {
 	case err != nil:
@@ -103,7 +105,7 @@ type removal struct {
 	blobs   []string // that only removed entries use
 }
 
-func (r Repo) planRemoval(root *os.Root, gone func(commit string, f File) bool) (removal, error) {
+func (r Repo) planRemoval(root *os.Root, gone func(commit string, f catalog.File) bool) (removal, error) {
 	var p removal
 	used, dropped := map[string]bool{}, map[string]bool{}
 	var order []string

@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"runner/models/cache"
+	"runner/models/catalog"
 	"runner/testenv"
 )
 
@@ -103,7 +104,7 @@ func TestRemovingKeepsWhatIsUsed(t *testing.T) {
 		randomRepo(t, random, r)
 		randomRepo(t, random, other)
 		others := tree(t, other.Dir())
-		gone := func(commit string, f cache.File) bool {
+		gone := func(commit string, f catalog.File) bool {
 			return (int(commit[39])+len(f.Path)+int(f.Path[len(f.Path)-6])+round)%(2+round%3) == 0
 		}
 		before := blobBytes(t, r)
@@ -182,7 +183,7 @@ func TestRemovingFollowsNoLinks(t *testing.T) {
 	link(t, "../../blobs/b1", filepath.Join(inside.Snapshots(), "c1", "f"))
 	other, _ := c.Repo("org/other")
 	write(t, filepath.Join(other.Blobs(), "b1"), "y")
-	done, err := inside.Remove(func(commit string, _ cache.File) bool { return commit == "c1" })
+	done, err := inside.Remove(func(commit string, _ catalog.File) bool { return commit == "c1" })
 	if err == nil {
 		t.Errorf("blobs outside of the cache are removed: %+v", done)
 	}
@@ -195,7 +196,7 @@ func TestRemovingFollowsNoLinks(t *testing.T) {
 	if !slices.Equal(tree(t, outside), before) || len(tree(t, other.Dir())) != 1 {
 		t.Error("files outside of the repository are gone")
 	}
-	if _, err := other.Remove(func(string, cache.File) bool { return true }); err != nil || !other.Exists() {
+	if _, err := other.Remove(func(string, catalog.File) bool { return true }); err != nil || !other.Exists() {
 		t.Errorf("a repository without snapshots, whose download may be under way, is gone: %v", err)
 	}
 	absent, _ := c.Repo("org/absent")
@@ -306,7 +307,7 @@ func TestRemovingAsHuggingFaceDoes(t *testing.T) {
 			p.Commits = all
 		}
 		r, _ := cache.At(p.Ours).Repo("org/repo")
-		gone := func(commit string, _ cache.File) bool { return slices.Contains(p.Commits, commit) }
+		gone := func(commit string, _ catalog.File) bool { return slices.Contains(p.Commits, commit) }
 		if _, err := r.Remove(gone); err != nil {
 			t.Fatal(err)
 		}

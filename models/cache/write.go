@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"runner/models/catalog"
 )
 
 // tag marks the folder as a cache for backup programs (bford.info/cachedir).
@@ -57,22 +59,21 @@ var (
 	hardlink = os.Link
 )
 
-// Publish adds files to a commit's snapshot. The keys are paths in the repository, the values etags of blobs, which
-// must be in the cache. A snapshot that did not exist appears with all files at once. In one that exists, each file
+// Publish adds files to a commit's snapshot. Their etags are those of blobs, which must be in the cache. A snapshot that did not exist appears with all files at once. In one that exists, each file
 // appears whole, in no order.
 //
 // The entries are relative links to the blobs. Where links do not work, the entries are the files themselves, as
 // huggingface_hub does it, and linked is false: then other revisions may not find the blobs, and fetch them again.
-func (r Repo) Publish(commit string, files map[string]string) (linked bool, err error) {
+func (r Repo) Publish(commit string, files []catalog.File) (linked bool, err error) {
 	final, err := r.Snapshot(commit)
 	if err != nil {
 		return false, err
 	}
-	for path, etag := range files {
-		if _, err := r.Entry(commit, path); err != nil {
+	for _, f := range files {
+		if _, err := r.Entry(commit, f.Path); err != nil {
 			return false, err
 		}
-		if _, err := r.Blob(etag); err != nil {
+		if _, err := r.Blob(f.Etag); err != nil {
 			return false, err
 		}
 	}
@@ -99,11 +100,11 @@ func (r Repo) Publish(commit string, files map[string]string) (linked bool, err 
 }
 
 // enter makes the entries of files in a folder that is or becomes a snapshot.
-func (r Repo) enter(dir string, files map[string]string) (linked bool, err error) {
+func (r Repo) enter(dir string, files []catalog.File) (linked bool, err error) {
 	linked = true
-	for file, etag := range files {
-		place := filepath.Join(dir, filepath.FromSlash(file))
-		blob := filepath.Join(r.Blobs(), etag)
+	for _, f := range files {
+		place := filepath.Join(dir, filepath.FromSlash(f.Path))
+		blob := filepath.Join(r.Blobs(), f.Etag)
 		info, err := os.Lstat(place)
 		switch {
 		case err == nil && info.IsDir():
@@ -120,8 +121,8 @@ func (r Repo) enter(dir string, files map[string]string) (linked bool, err error
 			return false, err
 		}
 		// A snapshot is two folders below the repository's, and each folder in the file's path is one more.
-		up := strings.Repeat(".."+string(filepath.Separator), 2+strings.Count(file, "/"))
-		asLink, err := enterOne(place, blob, filepath.Join(up, "blobs", etag))
+		up := strings.Repeat(".."+string(filepath.Separator), 2+strings.Count(f.Path, "/"))
+		asLink, err := enterOne(place, blob, filepath.Join(up, "blobs", f.Etag))
 		if err != nil {
 			return false, err
 		}
@@ -163,14 +164,25 @@ func copyFile(to, from string) error {
 	return errors.Join(err, out.Sync(), out.Close())
 }
 
-// HasEntry reports whether a commit's snapshot has a file of this size itself, and not as a link.
-func (r Repo) HasEntry(commit, file string, size int64) bool {
-	place, err := r.Entry(commit, file)
+// HasBlob reports whether the cache has the blob of a file, in the right size. Its content was verified when it was
+// written.
+func (r Repo) HasBlob(f catalog.File) bool {
+	blob, err := r.Blob(f.Etag)
+	if err != nil {
+		return false
+	}
+	info, err := os.Stat(blob)
+	return err == nil && info.Mode().IsRegular() && info.Size() == f.Size
+}
+
+// HasEntry reports whether a commit's snapshot has a file itself and not as a link, as where links do not work.
+func (r Repo) HasEntry(commit string, f catalog.File) bool {
+	place, err := r.Entry(commit, f.Path)
 	if err != nil {
 		return false
 	}
 	info, err := os.Lstat(place)
-	return err == nil && info.Mode().IsRegular() && info.Size() == size
+	return err == nil && info.Mode().IsRegular() && info.Size() == f.Size
 }
 
 // syncTree syncs a folder and those in it.

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"runner/models/catalog"
 )
 
 const (
@@ -71,27 +73,28 @@ func TestPublish(t *testing.T) {
 			symlink, hardlink = c.sym, c.hard
 			r := repo(t)
 			if c.old {
-				if _, err := r.Publish(commit, map[string]string{"old": helloA}); err != nil {
+				if _, err := r.Publish(commit, []catalog.File{{Path: "old", Etag: helloA}}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			files := map[string]string{"a.json": helloA, "b.json": helloA, "x/y/z.gguf": helloB}
+			files := []catalog.File{{Path: "a.json", Size: 6, Etag: helloA}, {Path: "b.json", Size: 6, Etag: helloA},
+				{Path: "x/y/z.gguf", Size: 6, Etag: helloB}}
 			for range 2 { // the second time changes nothing
 				linked, err := r.Publish(commit, files)
 				if err != nil || linked != c.linked {
 					t.Fatalf("linked: %v, %v", linked, err)
 				}
 			}
-			for path, etag := range files {
-				place, _ := r.Entry(commit, path)
+			for _, f := range files {
+				place, _ := r.Entry(commit, f.Path)
 				if text, err := os.ReadFile(place); err != nil || string(text) != "hello\n" {
-					t.Errorf("%s has %q, %v", path, text, err)
+					t.Errorf("%s has %q, %v", f.Path, text, err)
 				}
 				if target, err := os.Readlink(place); c.linked && (err != nil || filepath.IsAbs(target)) {
-					t.Errorf("%s leads to %q, %v", path, target, err)
+					t.Errorf("%s leads to %q, %v", f.Path, target, err)
 				}
-				if r.HasEntry(commit, path, 6) == c.linked {
-					t.Errorf("%s is %s itself", path, etag)
+				if r.HasEntry(commit, f) == c.linked {
+					t.Errorf("%s is %s itself", f.Path, f.Etag)
 				}
 			}
 			if list, err := r.Files(commit); err != nil || len(list) != 3 && !c.old || len(list) != 4 && c.old {
@@ -107,11 +110,11 @@ func TestPublish(t *testing.T) {
 // TestPublishIsWholeOrNothing names a blob that is not there.
 func TestPublishIsWholeOrNothing(t *testing.T) {
 	r := repo(t)
-	for _, files := range []map[string]string{
-		{"a": helloA, "b": strings.Repeat("0", 40)}, {"a": helloA, "../b": helloA}, {"a": helloA, "b": "../x"},
+	for _, bad := range []catalog.File{
+		{Path: "b", Etag: strings.Repeat("0", 40)}, {Path: "../b", Etag: helloA}, {Path: "b", Etag: "../x"},
 	} {
-		if _, err := r.Publish(commit, files); err == nil {
-			t.Errorf("%v was published", files)
+		if _, err := r.Publish(commit, []catalog.File{{Path: "a", Etag: helloA}, bad}); err == nil {
+			t.Errorf("%v was published", bad)
 		}
 		if list, _ := r.Commits(); len(list) > 0 {
 			t.Errorf("snapshots: %v", list)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"runner/models/catalog"
 	"runner/models/hub"
 	"runner/models/hub/hubtest"
 )
@@ -56,9 +57,9 @@ func TestCheckDistinct(t *testing.T) {
 		{[]string{"A/b", "a"}, false},
 		{[]string{"A/b", "a/c"}, true},
 	} {
-		var files []hub.File
+		var files []catalog.File
 		for _, n := range c.names {
-			files = append(files, hub.File{Path: n})
+			files = append(files, catalog.File{Path: n})
 		}
 		if err := hub.CheckDistinct(files); (err == nil) != c.ok {
 			t.Errorf("%q: %v", c.names, err)
@@ -247,7 +248,7 @@ func TestOpenChecksTheAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.Open(t.Context(), "a/b", "c", hub.File{Path: "f", Size: hub.MaxHTTP + 1}, 0, 1, "")
+	_, err = c.Open(t.Context(), "a/b", "c", catalog.File{Path: "f", Size: hub.MaxHTTP + 1}, 0, 1, "")
 	if e := (*hub.Error)(nil); !errors.As(err, &e) || e.Kind != hub.TooLarge || !strings.Contains(e.Detail, "Xet") {
 		t.Errorf("got %v", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"runner/models/cache"
+	"runner/models/catalog"
 )
 
 // Limits of the API's answers.
@@ -35,17 +36,6 @@ type Repository struct {
 	Gated bool
 }
 
-// File is a file of a commit.
-type File struct {
-	// Path has slashes. [CheckPath] allows it.
-	Path string
-	// Size is in bytes.
-	Size int64
-	// Etag is the hash of the content, and what the cache calls the blob: the SHA-256 of a large file (64 hexadecimal
-	// digits), else git's SHA-1 of a blob (40 digits).
-	Etag string
-}
-
 // Refused is a file of the hub's list that cannot be kept here.
 type Refused struct {
 	// Path is as the hub gave it: it may have any characters. Print it with %q.
@@ -56,7 +46,8 @@ type Refused struct {
 
 // Listing is all files of a commit, sorted by path.
 type Listing struct {
-	Files []File
+	// Files have paths that [CheckPath] allows, and hashes.
+	Files []catalog.File
 	// Refused are files whose names [CheckPath] does not allow.
 	Refused []Refused
 }
@@ -176,7 +167,7 @@ func (c *Client) Files(ctx context.Context, id, commit string) (Listing, error) 
 		}
 		query = nextQuery(own)
 	}
-	slices.SortFunc(l.Files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(l.Files, func(a, b catalog.File) int { return strings.Compare(a.Path, b.Path) })
 	for i := 1; i < len(l.Files); i++ {
 		if l.Files[i].Path == l.Files[i-1].Path {
 			return Listing{}, badAnswer(id, fmt.Sprintf("lists %q twice", l.Files[i].Path), nil)
@@ -207,7 +198,7 @@ func (l *Listing) parse(page []byte) error {
 		if len(l.Files)+len(l.Refused) == maxFiles {
 			return fmt.Errorf("lists more than %d files", maxFiles)
 		}
-		f := File{Path: e.Path, Size: e.Size, Etag: e.OID}
+		f := catalog.File{Path: e.Path, Size: e.Size, Etag: e.OID}
 		if e.LFS != nil {
 			f.Size, f.Etag = e.LFS.Size, e.LFS.OID
 		}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"runner/models/catalog"
 	"runner/models/hub"
 	"runner/models/hub/hubtest"
 )
@@ -46,7 +47,7 @@ func model() hubtest.Repo {
 	}}
 }
 
-func find(t *testing.T, l hub.Listing, path string) hub.File {
+func find(t *testing.T, l hub.Listing, path string) catalog.File {
 	t.Helper()
 	for _, f := range l.Files {
 		if f.Path == path {
@@ -54,7 +55,7 @@ func find(t *testing.T, l hub.Listing, path string) hub.File {
 		}
 	}
 	t.Fatalf("the list has no %s: %+v", path, l)
-	return hub.File{}
+	return catalog.File{}
 }
 
 func TestRepositoryAndFiles(t *testing.T) {
@@ -148,7 +149,7 @@ func TestErrors(t *testing.T) {
 			cl := client(t, h, c.token)
 			_, err := cl.Repository(t.Context(), c.repo, c.at)
 			if c.gated && err == nil {
-				f := hub.File{Path: "README.md", Size: 5, Etag: m.Files[1].Etag()}
+				f := catalog.File{Path: "README.md", Size: 5, Etag: m.Files[1].Etag()}
 				_, err = cl.Open(t.Context(), m.ID, m.Commit, f, 0, 5, "")
 			}
 			var e *hub.Error
@@ -236,7 +237,7 @@ func TestTokenStaysHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	commit := strings.Repeat("a", 40)
-	_, err = c.Open(t.Context(), "a/b", commit, hub.File{Path: "f", Size: 9, Etag: commit}, 0, 9, "")
+	_, err = c.Open(t.Context(), "a/b", commit, catalog.File{Path: "f", Size: 9, Etag: commit}, 0, 9, "")
 	if err == nil || strings.Contains(err.Error(), "hidden") || strings.Contains(err.Error(), "password") {
 		t.Errorf("the error is %v", err)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"runner/models/catalog"
 )
 
 // Limits of names, in bytes.
@@ -49,7 +51,7 @@ func CheckPath(name string) error {
 
 // CheckDistinct returns an error that names two files which cannot lie in one folder on every system: their names
 // differ in upper and lower case only, or one is a folder of the other.
-func CheckDistinct(files []File) error {
+func CheckDistinct(files []catalog.File) error {
 	names := make(map[string]string, len(files))
 	for _, f := range files {
 		key := fold(f.Path)

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"runner/models/catalog"
 )
 
 // Body is a part of a file on its way. It ends with io.EOF after the last byte that was asked for, and not before:
@@ -26,7 +28,7 @@ type Body struct {
 // Open asks for the bytes from from up to, but not including, to of a file of a commit. It sends one request and does
 // not repeat it. etag is the ETag of an earlier body of this file, or "". A server that has another version now is an
 // error. A server that sends the whole file instead of a part is an error that wraps [ErrNoRanges].
-func (c *Client) Open(ctx context.Context, id, commit string, f File, from, to int64, etag string) (*Body, error) {
+func (c *Client) Open(ctx context.Context, id, commit string, f catalog.File, from, to int64, etag string) (*Body, error) {
 	org, repo, err := repoID(id)
 	if err != nil {
 		return nil, err
@@ -57,7 +59,7 @@ func (c *Client) Open(ctx context.Context, id, commit string, f File, from, to i
 }
 
 // TooLargeError is the error about a file that is larger than [MaxHTTP].
-func TooLargeError(repo string, f File) error {
+func TooLargeError(repo string, f catalog.File) error {
 	return &Error{Kind: TooLarge, Name: repo + "/" + f.Path,
 		Detail: fmt.Sprintf("has %d GB, and the hub sends files over 50 GB by its own protocol Xet only, not over HTTP",
 			f.Size/1e9),
@@ -65,7 +67,7 @@ func TooLargeError(repo string, f File) error {
 }
 
 // check compares the answer with what was asked for and what the hub listed.
-func (b *Body) check(c *Client, id, commit string, f File, from, to int64, part bool, etag string) error {
+func (b *Body) check(c *Client, id, commit string, f catalog.File, from, to int64, part bool, etag string) error {
 	a := b.answer
 	if err := b.checkVersion(commit, f); err != nil {
 		return err
@@ -115,7 +117,7 @@ func (b *Body) check(c *Client, id, commit string, f File, from, to int64, part 
 }
 
 // checkVersion compares what the endpoint says about the file with its list. Storage hosts are not asked.
-func (b *Body) checkVersion(commit string, f File) error {
+func (b *Body) checkVersion(commit string, f catalog.File) error {
 	own := b.answer.own
 	etag := own.Get("X-Linked-Etag")
 	if etag == "" && b.answer.home && b.answer.StatusCode < 300 {

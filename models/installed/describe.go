@@ -8,11 +8,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
+	"slices"
 
 	"runner/backend/gguf"
-	"runner/models/choice"
+	"runner/models/catalog"
 	"runner/models/peek"
 	"runner/models/roofline"
 )
@@ -23,79 +23,78 @@ const maxSmall = 4 << 20
 // ollamaArchitecture is the architecture in Ollama's own files of gpt-oss. Everybody else writes gpt-oss.
 const ollamaArchitecture = "gptoss"
 
+// Check returns an error if one of a model's files is something that is taken for weights by mistake, and nil if not.
+func Check(m *catalog.Entry) *peek.Error {
+	for _, p := range m.Parts() {
+		bad := (*peek.Error)(nil)
+		switch {
+		case m.Format == catalog.GGUF:
+			bad = peek.Check(p)
+		case filepath.Ext(p) == ".safetensors":
+			bad = peek.CheckSafetensors(p)
+		}
+		if bad != nil {
+			return bad
+		}
+	}
+	return nil
+}
+
 // Describe reads the header of a GGUF model or the configuration of a folder, and fills in the architecture, the
 // number of parameters, the bytes that a token reads, the quantization if the name did not say it, and what is wrong.
 // It reads no weights.
-func (m *Model) Describe() {
+func Describe(m *catalog.Entry) {
 	if m.Problem != "" {
 		return
 	}
-	if m.Format == choice.Safetensors {
-		m.describeFolder()
+	if bad := Check(m); bad != nil {
+		m.Problem = filepath.Base(bad.Path) + " " + bad.Detail
+		return
+	}
+	if m.Format == catalog.Safetensors {
+		describeFolder(m)
 		return
 	}
 	var headers []*gguf.File
-	for _, p := range m.Parts {
-		if m.Problem = notWeights(p, peek.Check(p)); m.Problem != "" {
-			return
-		}
+	for i, p := range m.Parts() {
 		f, err := gguf.Open(p)
 		if err != nil {
-			m.Problem = filepath.Base(p) + " cannot be used: " + reason(err)
+			m.Problem = filepath.Base(p) + " cannot be used: " + Reason(err)
 			return
 		}
 		headers = append(headers, f)
 		m.Parameters += f.Parameters()
-		if p != m.Path {
+		if i > 0 {
 			continue
 		}
 		if m.Architecture = f.Architecture(); m.Architecture == ollamaArchitecture {
 			m.Problem = "it is in a layout of Ollama's own, which llama.cpp does not read"
 			return
 		}
-		if m.Quant == "" {
-			m.Quant = f.FileType()
-		}
+		m.Quant = cmp.Or(m.Quant, f.FileType())
 	}
 	m.PerToken = roofline.GGUF(headers)
 }
 
-// notWeights returns what is wrong with a file by an error of package peek.
-func notWeights(path string, err error) string {
-	if e := (*peek.Error)(nil); errors.As(err, &e) {
-		return filepath.Base(path) + " " + e.Detail
-	}
-	return ""
-}
-
-// reason returns the system's or the reader's reason without the path.
-func reason(err error) string {
+// Reason returns the system's or the reader's reason without the path.
+func Reason(err error) string {
 	if e := (*fs.PathError)(nil); errors.As(err, &e) {
 		return e.Err.Error()
 	}
 	return err.Error()
 }
 
-func (m *Model) describeFolder() {
+func describeFolder(m *catalog.Entry) {
 	var config struct {
 		ModelType    string          `json:"model_type"`
 		Quantization json.RawMessage `json:"quantization"`
 	}
-	if err := readJSON(filepath.Join(m.Path, "config.json"), &config); err != nil {
-		m.Problem = "config.json cannot be read: " + reason(err)
+	if err := readJSON(filepath.Join(m.Dir, "config.json"), &config); err != nil {
+		m.Problem = "config.json cannot be read: " + Reason(err)
 		return
 	}
-	var weights []string
-	for _, p := range m.Parts {
-		if filepath.Ext(p) != ".safetensors" {
-			continue
-		}
-		if m.Problem = notWeights(p, peek.CheckSafetensors(p)); m.Problem != "" {
-			return
-		}
-		weights = append(weights, p)
-	}
-	m.PerToken, _ = roofline.Safetensors(weights, expertsOf(m.Path)) // the engine reports what is damaged
+	weights := slices.DeleteFunc(m.Parts(), func(p string) bool { return filepath.Ext(p) != ".safetensors" })
+	m.PerToken, _ = roofline.Safetensors(weights, expertsOf(m.Dir)) // the engine reports what is damaged
 	m.Architecture = config.ModelType
 	var quant struct {
 		Bits int    `json:"bits"`
@@ -151,9 +150,4 @@ func readJSON(path string, v any) error {
 		return fmt.Errorf("longer than %d bytes", maxSmall)
 	}
 	return json.Unmarshal(text, v)
-}
-
-// partMissing is the problem of a split model that lacks a part.
-func partMissing(part, count int, file string) string {
-	return fmt.Sprintf("part %d of %d is missing (%s)", part, count, path.Base(file))
 }

@@ -1,7 +1,7 @@
 // Package installed lists the models on this machine: those in the Hugging Face cache, and those that Ollama and LM
 // Studio downloaded, where they are plain GGUF files or folders for MLX.
 //
-// Finding them reads folders and small files alone. [Model.Describe] reads the header of one model. What other
+// Finding them reads folders and small files alone. [Describe] reads the header of one model. What other
 // programs wrote may be damaged or hostile: names are checked before they become part of a path, small files have a
 // limit, and no link leads out of a folder of Ollama's. Nothing is written.
 package installed
@@ -14,79 +14,40 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"runner/models/cache"
-	"runner/models/choice"
+	"runner/models/catalog"
 	"runner/models/hub/download"
-)
-
-// Place is the folder of a program that holds models.
-type Place string
-
-// The places where models are looked for, in the order of their priority.
-const (
-	HuggingFace Place = "Hugging Face cache"
-	LMStudio    Place = "LM Studio"
-	Ollama      Place = "Ollama"
+	"runner/models/names"
 )
 
 // Places returns all places, in the order of their priority.
-func Places() []Place { return []Place{HuggingFace, LMStudio, Ollama} }
+func Places() []catalog.Place {
+	return []catalog.Place{catalog.HuggingFace, catalog.LMStudio, catalog.Ollama}
+}
 
 // Folders returns the folders of a place. They need not exist.
-func (p Place) Folders() []string {
+func Folders(p catalog.Place) []string {
 	switch p {
-	case HuggingFace:
+	case catalog.HuggingFace:
 		return []string{cache.Dir()}
-	case LMStudio:
+	case catalog.LMStudio:
 		return lmStudioDirs()
-	case Ollama:
+	case catalog.Ollama:
 		return ollamaDirs()
 	}
 	return nil
 }
 
-// Model is a model on this machine.
-type Model struct {
-	// Name is what finds the model, in the spelling of its place: ORG/REPO, with the quantization or the file after a
-	// colon if the repository has several, or the name that Ollama shows.
-	Name  string
-	Place Place
-	// Repo is the repository on the hub, if that is known.
-	Repo   string
-	Format choice.Format
-	// Path is the file to open: the first part or the folder. Parts are all files.
-	Path  string
-	Parts []string
-	// Bytes is the size of the parts that are there.
-	Bytes int64
-	// Quant is the quantization, for instance Q4_K_M. It comes from the name until [Model.Describe] is called.
-	Quant string
-	// Problem says in one line why the model cannot be used. It is empty if nothing is known to be wrong.
-	Problem string
-
-	// The following are set by [Model.Describe]. Parameters is 0 for a folder. PerToken is how many bytes of the weights
-	// are read to generate a token, or 0 if that is not known.
-	Architecture string
-	Parameters   int64
-	PerToken     int64
-
-	model choice.Model // how selectors match it
-}
-
 // Partial is a download that did not finish, or that another process is at.
 type Partial struct {
-	// Repo is the repository that it belongs to. Name is what runner pull calls the model: Repo, with the quantization or
-	// the file after a colon if that is known.
-	Repo, Name string
+	download.Unfinished
+	// Name is what runner pull calls the model: its repository, with the quantization or the file after a colon if that is
+	// known.
+	Name string
 	// Quant is the quantization, if it is known.
 	Quant string
-	// Path is a file or a folder.
-	Path string
-	// Bytes is how much is here. Size is the size of the whole file, or 0 if that is not known.
-	Bytes, Size int64
-	// Active reports that a program is at work on it.
-	Active bool
 	// Tool is the program that began it.
 	Tool string
 }
@@ -96,16 +57,15 @@ const Own = "runner"
 
 // List returns the models on this machine, in the order of the places and then of their names, and the downloads in
 // the Hugging Face cache that did not finish. What cannot be read is left out.
-func List() (models []Model, partials []Partial) {
-	c := cache.Default()
-	repos, _ := c.Repos()
+func List() (models []catalog.Entry, partials []Partial) {
+	repos, _ := cache.Default().Repos()
 	for _, r := range repos {
 		models = append(models, InRepo(r)...)
 		partials = append(partials, Unfinished(r)...)
 	}
 	models = append(models, lmStudio()...)
 	models = append(models, ollama()...)
-	slices.SortStableFunc(models, func(a, b Model) int {
+	slices.SortStableFunc(models, func(a, b catalog.Entry) int {
 		if a.Place != b.Place {
 			return 0
 		}
@@ -114,8 +74,27 @@ func List() (models []Model, partials []Partial) {
 	return models, partials
 }
 
+// Find returns the models in a cache that a name means, and their repository. That is the first repository with such a
+// model, or else the first that is there.
+func Find(c cache.Cache, n names.Name) (repo cache.Repo, found []catalog.Entry) {
+	ids, selector := n.OnHub()
+	for _, id := range ids {
+		r, ok := c.Find(id)
+		if !ok {
+			continue
+		}
+		repo = cmp.Or(repo, r)
+		if commit, err := r.Revision(n.Revision); err == nil {
+			if found = catalog.Match(InCommit(r, commit), selector); len(found) > 0 {
+				return r, found
+			}
+		}
+	}
+	return repo, nil
+}
+
 // InRepo returns the models of the main revision of a repository in the cache.
-func InRepo(r cache.Repo) []Model {
+func InRepo(r cache.Repo) []catalog.Entry {
 	commit, err := r.Main()
 	if err != nil {
 		return nil
@@ -124,8 +103,8 @@ func InRepo(r cache.Repo) []Model {
 }
 
 // InCommit returns the models of a commit's snapshot in the cache.
-func InCommit(r cache.Repo, commit string) []Model {
-	entries, err := r.Files(commit)
+func InCommit(r cache.Repo, commit string) []catalog.Entry {
+	files, err := r.Files(commit)
 	if err != nil {
 		return nil
 	}
@@ -133,118 +112,48 @@ func InCommit(r cache.Repo, commit string) []Model {
 	if err != nil {
 		return nil
 	}
-	var files []choice.File
-	missing := map[string]bool{}
-	for _, f := range entries {
-		files = append(files, choice.File{Path: f.Path, Size: f.Size})
-		missing[f.Path] = f.Missing
-	}
-	models := inFolder(dir, r.ID(), files, HuggingFace)
-	for i := range models {
-		for _, p := range models[i].Parts {
-			if rel, err := filepath.Rel(dir, p); err == nil && missing[filepath.ToSlash(rel)] {
-				models[i].Problem = "the cache has no bytes for " + filepath.Base(p)
-			}
-		}
-	}
-	return models
+	return inFolder(dir, r.ID(), files, catalog.HuggingFace)
 }
 
 // inFolder returns the models among the files of a repository that lies in dir.
-func inFolder(dir, id string, files []choice.File, place Place) []Model {
-	ggufs, _ := choice.GGUFs(files)
-	if len(ggufs) == 0 {
-		c, err := choice.Choose(files, "", 0)
-		if err != nil {
-			return nil
+func inFolder(dir, id string, files []catalog.File, place catalog.Place) []catalog.Entry {
+	models := catalog.Models(files)
+	selectors := catalog.Spell(models)
+	for i := range models {
+		m := &models[i]
+		m.Name, m.Repo, m.Place, m.Dir = id, id, place, dir
+		if len(models) > 1 {
+			m.Name += ":" + selectors[i]
 		}
-		m := Model{Name: id, Repo: id, Place: place, Format: c.Format, Path: dir, Bytes: c.Bytes}
-		for _, f := range c.Files {
-			m.Parts = append(m.Parts, filepath.Join(dir, filepath.FromSlash(f.Path)))
+		for _, f := range m.Files {
+			if f.Missing {
+				m.Problem = "the cache has no bytes for " + path.Base(f.Path)
+			}
 		}
-		return []Model{m}
-	}
-	names := choice.Spell(ggufs)
-	var models []Model
-	for i, g := range ggufs {
-		m := Model{Name: id, Repo: id, Place: place, Format: choice.GGUF, Quant: g.Quant, Bytes: g.Bytes, model: g,
-			Path: filepath.Join(dir, filepath.FromSlash(g.Path))}
-		if len(ggufs) > 1 {
-			m.Name += ":" + names[i]
-		}
-		for _, p := range g.Parts {
-			m.Parts = append(m.Parts, filepath.Join(dir, filepath.FromSlash(p.Path)))
-		}
-		if !g.Whole() {
-			m.Problem = missingPart(g)
-		}
-		models = append(models, m)
 	}
 	return models
 }
 
-// missingPart names the first part that is not there.
-func missingPart(g choice.Model) string {
-	for i, want := range choice.Parts(g.Path) {
-		if !slices.ContainsFunc(g.Parts, func(f choice.File) bool { return f.Path == want }) {
-			return partMissing(i+1, g.Count, want)
+// Modified is when the files of a model were last changed.
+func Modified(m *catalog.Entry) (last time.Time) {
+	for _, p := range m.Parts() {
+		if info, err := os.Stat(p); err == nil && info.ModTime().After(last) {
+			last = info.ModTime()
 		}
 	}
-	return ""
+	return last
 }
 
-// Select returns the models that a selector means, as [choice.Match] does. Folders match only an empty selector.
-func Select(models []Model, selector string) []Model {
-	if selector == "" {
-		return models
-	}
-	var ggufs []choice.Model
+// Entries returns which entries of the snapshots of a repository are files of models, as [cache.Repo.Remove] takes it.
+func Entries(r cache.Repo, models []catalog.Entry) func(commit string, f catalog.File) bool {
+	var parts []string
 	for _, m := range models {
-		if m.Format == choice.GGUF && m.model.Path != "" {
-			ggufs = append(ggufs, m.model)
-		}
+		parts = append(parts, m.Parts()...)
 	}
-	var found []Model
-	for _, g := range choice.Match(ggufs, selector) {
-		for _, m := range models {
-			if m.model.Path == g.Path {
-				found = append(found, m)
-			}
-		}
+	return func(commit string, f catalog.File) bool {
+		entry, err := r.Entry(commit, f.Path)
+		return err == nil && slices.Contains(parts, entry)
 	}
-	return found
-}
-
-// Best returns the model that suits memory bytes best, by [choice.Best]. It reports false if they are not quantizations
-// of one model.
-func Best(models []Model, memory int64) (Model, bool) {
-	var ggufs []choice.Model
-	for _, m := range models {
-		if m.Problem != "" {
-			continue
-		}
-		if m.Format != choice.GGUF || m.model.Path == "" {
-			return Model{}, false
-		}
-		ggufs = append(ggufs, m.model)
-	}
-	if len(ggufs) == 0 {
-		return Model{}, false
-	}
-	best, err := choice.Best(ggufs, memory)
-	if err != nil {
-		return Model{}, false
-	}
-	return models[slices.IndexFunc(models, func(m Model) bool { return m.model.Path == best.Path })], true
-}
-
-// Selectors returns the shortest selector of each model that means no other.
-func Selectors(models []Model) []string {
-	var ggufs []choice.Model
-	for _, m := range models {
-		ggufs = append(ggufs, m.model)
-	}
-	return choice.Spell(ggufs)
 }
 
 // Unfinished lists the downloads into a repository in the cache that did not finish.
@@ -255,7 +164,8 @@ func Unfinished(r cache.Repo) []Partial {
 	}
 	var partials []Partial
 	for _, e := range entries {
-		p := Partial{Repo: r.ID(), Name: r.ID(), Path: filepath.Join(r.Blobs(), e.Name())}
+		etag, _, _ := strings.Cut(e.Name(), ".")
+		p := Partial{Name: r.ID(), Unfinished: download.Unfinished{Etag: etag, At: filepath.Join(r.Blobs(), e.Name())}}
 		switch filepath.Ext(e.Name()) {
 		case ".incomplete":
 			p.Tool = "hf"
@@ -264,15 +174,15 @@ func Unfinished(r cache.Repo) []Partial {
 		default:
 			continue
 		}
-		if info, err := os.Lstat(p.Path); err == nil && info.Mode().IsRegular() {
-			p.Bytes = info.Size()
+		if info, err := os.Lstat(p.At); err == nil && info.Mode().IsRegular() {
+			p.Have = info.Size()
 			partials = append(partials, p)
 		}
 	}
 	for _, u := range download.Find(r) {
-		p := Partial{Repo: r.ID(), Name: r.ID(), Path: u.Folder, Bytes: u.Have, Size: u.Size, Active: u.Active, Tool: Own}
-		if choice.NotModel(u.Path) == "" {
-			p.Quant = choice.QuantOf(u.Path)
+		p := Partial{Unfinished: u, Name: r.ID(), Tool: Own}
+		if catalog.NotModel(u.Path) == "" {
+			p.Quant = catalog.QuantOf(u.Path)
 			p.Name += ":" + cmp.Or(p.Quant, path.Base(u.Path))
 		}
 		partials = append(partials, p)
@@ -283,11 +193,10 @@ func Unfinished(r cache.Repo) []Partial {
 // Discard removes what a download left in a repository of the cache. It leaves what a program may be at work on, and
 // reports whether it did.
 func (p *Partial) Discard(r cache.Repo) (left bool, err error) {
-	etag, _, _ := strings.Cut(filepath.Base(p.Path), ".")
 	if p.Tool == Own {
-		return download.Discard(r, etag)
+		return download.Discard(r, p.Etag)
 	}
-	unlock, err := r.LockNow(etag)
+	unlock, err := r.LockNow(p.Etag)
 	if errors.Is(err, cache.ErrBusy) {
 		return true, nil
 	}
@@ -295,5 +204,5 @@ func (p *Partial) Discard(r cache.Repo) (left bool, err error) {
 		return false, err
 	}
 	defer unlock()
-	return false, os.Remove(p.Path)
+	return false, os.Remove(p.At)
 }

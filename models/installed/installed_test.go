@@ -13,7 +13,7 @@ import (
 	"testing"
 	"unicode"
 
-	"runner/models/choice"
+	"runner/models/catalog"
 	"runner/models/installed"
 	"runner/models/random"
 )
@@ -148,11 +148,11 @@ func TestEverythingOnThisMachine(t *testing.T) {
 	found, partials := installed.List()
 	var lines []string
 	for _, m := range found {
-		m.Describe()
-		if known := m.Architecture != "" && m.Format == choice.GGUF; known != (m.PerToken > 0) || m.PerToken > m.Bytes {
-			t.Errorf("%s: a token reads %d of %d bytes", m.Name, m.PerToken, m.Bytes)
+		installed.Describe(&m)
+		if known := m.Architecture != "" && m.Format == catalog.GGUF; known != (m.PerToken > 0) || m.PerToken > m.Bytes() {
+			t.Errorf("%s: a token reads %d of %d bytes", m.Name, m.PerToken, m.Bytes())
 		}
-		path, err := filepath.Rel(h, m.Path)
+		path, err := filepath.Rel(h, m.At())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func TestEverythingOnThisMachine(t *testing.T) {
 			path = path[:i] + "sha256-"
 		}
 		lines = append(lines, fmt.Sprintf("%s | %s | %s | %d parts, %v bytes | %s | %s | %v | %s | %s", m.Name, m.Place,
-			m.Format, len(m.Parts), m.Bytes > 0, m.Quant, m.Architecture, m.Parameters > 0, m.Problem, path))
+			m.Format, len(m.Files), m.Bytes() > 0, m.Quant, m.Architecture, m.Parameters > 0, m.Problem, path))
 	}
 	const hub = ".cache/huggingface/hub/models--"
 	want := []string{
@@ -197,7 +197,7 @@ func TestEverythingOnThisMachine(t *testing.T) {
 	}
 	var tools []string
 	for _, p := range partials {
-		tools = append(tools, fmt.Sprintf("%s %s %d of %d", p.Name, p.Tool, p.Bytes, p.Size))
+		tools = append(tools, fmt.Sprintf("%s %s %d of %d", p.Name, p.Tool, p.Have, p.Size))
 	}
 	wantTools := []string{"org/Two-GGUF hf 5 of 0", "org/Two-GGUF llama.cpp 3 of 0",
 		"org/Two-GGUF:Q5_K_M runner 4000 of 9000"}
@@ -224,7 +224,7 @@ func TestExpertsOfAFolder(t *testing.T) {
 		if len(found) != 1 {
 			t.Fatalf("%+v", found)
 		}
-		if found[0].Describe(); found[0].PerToken != want || found[0].Problem != "" {
+		if installed.Describe(&found[0]); found[0].PerToken != want || found[0].Problem != "" {
 			t.Errorf("%s: a token reads %d bytes, want %d; %s", config, found[0].PerToken, want, found[0].Problem)
 		}
 	}
@@ -255,9 +255,9 @@ func checkOllama(t *testing.T, h string) {
 	t.Helper()
 	found, _ := installed.List()
 	for _, m := range found {
-		m.Describe()
-		if filepath.Dir(m.Path) != filepath.Join(h, ".ollama", "models", "blobs") {
-			t.Errorf("%s leads to %s", m.Name, m.Path)
+		installed.Describe(&m)
+		if filepath.Dir(m.At()) != filepath.Join(h, ".ollama", "models", "blobs") {
+			t.Errorf("%s leads to %s", m.Name, m.At())
 		}
 		if strings.ContainsFunc(m.Name+m.Problem+m.Quant, unicode.IsControl) {
 			t.Errorf("%q: %q", m.Name, m.Problem)

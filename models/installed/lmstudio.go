@@ -7,20 +7,20 @@ import (
 	"strings"
 
 	"runner/models/cache"
-	"runner/models/choice"
+	"runner/models/catalog"
 )
 
 // lmStudio finds models in LM Studio's folders, which hold ORG/REPO/FILE (lmstudio.ai/docs/basics/import-model).
-func lmStudio() []Model {
-	var models []Model
+func lmStudio() []catalog.Entry {
+	var models []catalog.Entry
 	for _, root := range lmStudioDirs() {
 		for _, org := range folders(root) {
 			for _, repo := range folders(filepath.Join(root, org)) {
 				id := org + "/" + repo
 				// LM Studio has the hub's names. What has another name cannot be named as ORG/REPO.
 				if cache.ValidID(id) {
-					models = append(models, inFolder(filepath.Join(root, org, repo), id, filesBelow(filepath.Join(root, org,
-						repo)), LMStudio)...)
+					dir := filepath.Join(root, org, repo)
+					models = append(models, inFolder(dir, id, filesBelow(dir), catalog.LMStudio)...)
 				}
 			}
 		}
@@ -60,12 +60,12 @@ const (
 )
 
 // filesBelow lists the regular files in a folder and the folders in it. It follows links to files only.
-func filesBelow(dir string) []choice.File {
+func filesBelow(dir string) []catalog.File {
 	root, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return nil
 	}
-	var files []choice.File
+	var files []catalog.File
 	_ = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		rel, relErr := filepath.Rel(root, p)
 		unreadable := err != nil || relErr != nil
@@ -80,7 +80,7 @@ func filesBelow(dir string) []choice.File {
 			return fs.SkipAll
 		}
 		if info, err := os.Stat(p); err == nil && info.Mode().IsRegular() {
-			files = append(files, choice.File{Path: filepath.ToSlash(rel), Size: info.Size()})
+			files = append(files, catalog.File{Path: filepath.ToSlash(rel), Size: info.Size()})
 		}
 		return nil
 	})

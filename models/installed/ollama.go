@@ -10,7 +10,7 @@ import (
 	"runtime"
 	"strings"
 
-	"runner/models/choice"
+	"runner/models/catalog"
 )
 
 // ollamaDirs returns the folders in which Ollama keeps models: OLLAMA_MODELS, else that of the user and, on Linux,
@@ -31,8 +31,8 @@ func ollamaDirs() []string {
 
 // ollama finds the models that Ollama downloaded. A manifest lies at manifests/HOST/NAMESPACE/MODEL/TAG and names
 // blobs, which lie at blobs/sha256-HEX (ollama's packages manifest and types/model).
-func ollama() []Model {
-	var models []Model
+func ollama() []catalog.Entry {
+	var models []catalog.Entry
 	for _, dir := range ollamaDirs() {
 		models = append(models, ollamaIn(dir)...)
 	}
@@ -52,9 +52,9 @@ const (
 	ollamaLibrary  = "library"
 )
 
-func ollamaIn(dir string) []Model {
+func ollamaIn(dir string) []catalog.Entry {
 	manifests := filepath.Join(dir, "manifests")
-	var models []Model
+	var models []catalog.Entry
 	_ = filepath.WalkDir(manifests, func(p string, d fs.DirEntry, err error) error {
 		rel, relErr := filepath.Rel(manifests, p)
 		if unreadable := err != nil || relErr != nil; unreadable {
@@ -114,21 +114,22 @@ var harmless = map[string]bool{"template": true, "system": true, "params": true,
 
 // ollamaModel reads a manifest. It reports false if that is damaged or has no model, for instance one that runs
 // elsewhere. A model that is not one plain GGUF file has a problem.
-func ollamaModel(dir, manifest string) (Model, bool) {
+func ollamaModel(dir, manifest string) (catalog.Entry, bool) {
 	var content struct {
 		Config ollamaLayer   `json:"config"`
 		Layers []ollamaLayer `json:"layers"`
 	}
 	if err := readJSON(manifest, &content); err != nil {
-		return Model{}, false
+		return catalog.Entry{}, false
 	}
-	m := Model{Place: Ollama, Format: choice.GGUF}
+	m := catalog.Entry{Place: catalog.Ollama, Format: catalog.GGUF, Dir: filepath.Join(dir, "blobs"), Count: 1}
+	var weights ollamaLayer
 	others := ""
 	for _, l := range content.Layers {
 		kind := strings.TrimPrefix(l.MediaType, ollamaMedia)
 		switch {
-		case kind == "model" && m.Path == "":
-			m.Path, m.Bytes = l.Digest, l.Size
+		case kind == "model" && weights.Digest == "":
+			weights = l
 		case harmless[kind]:
 		case kind == "model":
 			others = "a second file of weights"
@@ -136,38 +137,35 @@ func ollamaModel(dir, manifest string) (Model, bool) {
 			others = "a layer of the kind " + clean(kind)
 		}
 	}
-	if m.Path == "" {
-		return Model{}, false
+	var err error
+	if m.Path, err = ollamaBlob(weights.Digest); err != nil {
+		return catalog.Entry{}, false
 	}
-	blob, err := ollamaBlob(dir, m.Path)
-	if err != nil {
-		return Model{}, false
+	file := catalog.File{Path: m.Path}
+	info, err := os.Lstat(m.At())
+	if err == nil && info.Mode().IsRegular() {
+		file.Size = info.Size()
 	}
-	expected := m.Bytes
-	m.Path, m.Parts, m.Bytes = blob, []string{blob}, 0
-	info, err := os.Lstat(blob)
 	switch {
 	case err != nil:
 		m.Problem = "Ollama has no bytes for it"
 	case !info.Mode().IsRegular():
 		m.Problem = "its blob is not a regular file"
-	case info.Size() != expected:
-		m.Problem = fmt.Sprintf("its blob has %d of %d bytes", info.Size(), expected)
-		m.Bytes = info.Size()
+	case info.Size() != weights.Size:
+		m.Problem = fmt.Sprintf("its blob has %d of %d bytes", info.Size(), weights.Size)
 	case others != "":
 		m.Problem = "it is more than one GGUF file: there is " + others
-		m.Bytes = info.Size()
-	default:
-		m.Bytes = info.Size()
 	}
+	m.Files = []catalog.File{file}
 	if m.Problem == "" {
 		var config struct {
 			Format string `json:"model_format"`
 			Quant  string `json:"file_type"`
 		}
 		// The name of the quantization is a courtesy. The header has it too.
-		if blob, err := ollamaBlob(dir, content.Config.Digest); err == nil && isRegular(blob) &&
-			readJSON(blob, &config) == nil {
+		blob, err := ollamaBlob(content.Config.Digest)
+		blob = filepath.Join(m.Dir, blob)
+		if err == nil && isRegular(blob) && readJSON(blob, &config) == nil {
 			if m.Quant = clean(config.Quant); m.Quant == "unknown" {
 				m.Quant = ""
 			}
@@ -181,13 +179,13 @@ func ollamaModel(dir, manifest string) (Model, bool) {
 
 var errDigest = errors.New("not a digest")
 
-// ollamaBlob returns the path of a blob, which is in the folder of the blobs.
-func ollamaBlob(dir, name string) (string, error) {
+// ollamaBlob returns the name of a blob in the folder of the blobs.
+func ollamaBlob(name string) (string, error) {
 	m := digest.FindStringSubmatch(name)
 	if m == nil {
 		return "", errDigest
 	}
-	return filepath.Join(dir, "blobs", "sha256-"+m[1]), nil
+	return "sha256-" + m[1], nil
 }
 
 func isRegular(path string) bool {

@@ -14,21 +14,19 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"runner/models/cache"
-	"runner/models/choice"
+	"runner/models/catalog"
 	"runner/models/hub"
 	"runner/models/installed"
 	"runner/models/names"
 )
 
-// Errors of this package, wrapped. The others are those of packages names, choice, hub and download, and of the disk.
+// Errors of this package, wrapped. The others are those of packages names, catalog, hub and download, and of the disk.
 var (
 	// ErrNotFound: there is no such model here.
 	ErrNotFound = errors.New("no such model is on this machine")
@@ -117,102 +115,63 @@ func real(path string) string {
 	return path
 }
 
-// Model is a model in the cache.
-type Model struct {
-	installed.Model
-	// Modified is when its files were last changed.
-	Modified time.Time
-	// Claimed is the SHA-256 that the name of the file in the cache claims. It is empty if the model has several files or
-	// the name claims none. Nobody has compared it with the file since that was fetched.
-	Claimed string
-}
-
-// modelOf adds what the files say.
-func modelOf(m installed.Model) Model {
-	out := Model{Model: m}
-	for _, p := range m.Parts {
-		if info, err := os.Stat(p); err == nil && info.ModTime().After(out.Modified) {
-			out.Modified = info.ModTime()
-		}
-	}
-	if blob := filepath.Base(real(m.Path)); len(m.Parts) == 1 && len(blob) == 64 {
-		out.Claimed = blob
-	}
-	return out
-}
-
 // isServed reports whether the program serves a file of the model.
-func (l *Library) isServed(m installed.Model) bool {
-	return slices.ContainsFunc(m.Parts, func(p string) bool { return l.served[real(p)] })
+func (l *Library) isServed(m catalog.Entry) bool {
+	return slices.ContainsFunc(m.Parts(), func(p string) bool { return l.served[real(p)] })
 }
 
 // List returns the models of the cache that can be used and that the program does not serve, sorted by repository.
-func (l *Library) List() []Model {
+func (l *Library) List() (list []catalog.Entry) {
 	repos, _ := l.cfg.Cache.Repos()
-	var list []Model
 	for _, r := range repos {
-		for _, m := range installed.InRepo(r) {
-			if m.Problem == "" && !l.isServed(m) {
-				list = append(list, modelOf(m))
-			}
-		}
+		list = append(list, installed.InRepo(r)...)
 	}
-	return list
+	return slices.DeleteFunc(list, func(m catalog.Entry) bool { return m.Problem != "" || l.isServed(m) })
 }
 
 // Find returns the model that a name means, by its own name or a further one. Errors wrap [ErrNotFound] or
 // [ErrSeveral], or are a [*names.Error].
-func (l *Library) Find(name string) (Model, error) {
+func (l *Library) Find(name string) (catalog.Entry, error) {
 	if to, ok, err := l.names.find(name); err != nil {
-		return Model{}, err
+		return catalog.Entry{}, err
 	} else if ok {
 		name = to
 	}
-	n, err := Parse(name)
-	if err != nil {
-		return Model{}, err
-	}
-	_, found := l.find(n)
-	switch len(found) {
-	case 0:
-		return Model{}, fmt.Errorf("%q: %w", name, ErrNotFound)
-	case 1:
-		return modelOf(found[0]), nil
-	}
-	return Model{}, several(found)
+	_, m, err := l.one(name)
+	return m, err
 }
 
-// Spelled is the name of a model that keeps its meaning when its repository gets more models.
-func (m *Model) Spelled() string {
-	if m.Format != choice.GGUF {
-		return m.Repo
+// one returns the only model in the cache that a name means, and its repository.
+func (l *Library) one(name string) (cache.Repo, catalog.Entry, error) {
+	n, err := Parse(name)
+	if err != nil {
+		return cache.Repo{}, catalog.Entry{}, err
 	}
-	return m.Repo + ":" + installed.Selectors([]installed.Model{m.Model})[0]
+	repo, found := installed.Find(l.cfg.Cache, n)
+	switch len(found) {
+	case 0:
+		return repo, catalog.Entry{}, fmt.Errorf("%q: %w", name, ErrNotFound)
+	case 1:
+		return repo, found[0], nil
+	}
+	var all []string
+	for _, m := range found {
+		all = append(all, m.Name)
+	}
+	return repo, catalog.Entry{}, fmt.Errorf("%w: %s", ErrSeveral, strings.Join(all, ", "))
 }
 
 // namesOf returns the further names of a model, sorted.
-func (l *Library) namesOf(m installed.Model) (others []string, err error) {
+func (l *Library) namesOf(m catalog.Entry) (others []string, err error) {
 	all, err := l.Names()
 	for name, to := range all {
-		n, err := Parse(to)
-		if err != nil {
-			continue // the name of a model that the program serves may be any
-		}
-		if _, found := l.find(n); len(found) == 1 && found[0].Path == m.Path {
+		// The name of a model that the program serves may be any.
+		if _, other, err := l.one(to); err == nil && other.At() == m.At() {
 			others = append(others, name)
 		}
 	}
 	slices.Sort(others)
 	return others, err
-}
-
-// several is the error of a name that means several models.
-func several(found []installed.Model) error {
-	var all []string
-	for _, m := range found {
-		all = append(all, m.Name)
-	}
-	return fmt.Errorf("%w: %s", ErrSeveral, strings.Join(all, ", "))
 }
 
 // Has reports whether a model that a name means is in the cache and whole.
@@ -226,29 +185,14 @@ func (l *Library) Has(name string) bool {
 }
 
 // whole returns the first model in the cache that a name means and that is whole.
-func (l *Library) whole(n names.Name) (Model, bool) {
-	_, found := l.find(n)
+func (l *Library) whole(n names.Name) (catalog.Entry, bool) {
+	_, found := installed.Find(l.cfg.Cache, n)
 	for _, m := range found {
 		if m.Problem == "" {
-			return modelOf(m), true
+			return m, true
 		}
 	}
-	return Model{}, false
-}
-
-// find returns the models in the cache that a name means, and their repository.
-func (l *Library) find(n names.Name) (cache.Repo, []installed.Model) {
-	repos, selector := n.OnHub()
-	for _, id := range repos {
-		r, ok := l.cfg.Cache.Find(id)
-		if !ok {
-			continue
-		}
-		if found := installed.Select(installed.InRepo(r), selector); len(found) > 0 {
-			return r, found
-		}
-	}
-	return cache.Repo{}, nil
+	return catalog.Entry{}, false
 }
 
 // Remove removes a further name, or else the model that a name means, with the bytes that no other model uses. Errors
@@ -257,21 +201,12 @@ func (l *Library) Remove(name string) error {
 	if gone, err := l.names.remove(name); gone || err != nil {
 		return err
 	}
-	n, err := Parse(name)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	repo, m, err := l.one(name)
 	if err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	repo, found := l.find(n)
-	switch len(found) {
-	case 0:
-		return fmt.Errorf("%q: %w", name, ErrNotFound)
-	case 1:
-	default:
-		return several(found)
-	}
-	m := found[0]
 	if slices.ContainsFunc(l.active, func(t *transfer) bool { return t.mayWrite(repo.ID()) }) {
 		return fmt.Errorf("%w: %s is being pulled", ErrInUse, repo.ID())
 	}
@@ -282,7 +217,10 @@ func (l *Library) Remove(name string) error {
 	if len(others) > 0 {
 		return fmt.Errorf("%w: delete its copies first: %s", ErrInUse, strings.Join(others, ", "))
 	}
-	gone := l.entriesOf(repo, m)
+	gone := func(string, catalog.File) bool { return true } // with its only model goes the rest of a repository
+	if len(installed.InRepo(repo)) > 1 {
+		gone = installed.Entries(repo, []catalog.Entry{m})
+	}
 	if l.servesAny(repo, gone) {
 		return fmt.Errorf("%w: the server was started with it", ErrInUse)
 	}
@@ -290,19 +228,8 @@ func (l *Library) Remove(name string) error {
 	return err
 }
 
-// entriesOf returns which entries of snapshots go with a model: all, if the repository has no other model.
-func (l *Library) entriesOf(repo cache.Repo, m installed.Model) func(commit string, f cache.File) bool {
-	if len(installed.InRepo(repo)) == 1 {
-		return func(string, cache.File) bool { return true }
-	}
-	return func(commit string, f cache.File) bool {
-		entry, err := repo.Entry(commit, f.Path)
-		return err == nil && slices.ContainsFunc(m.Parts, func(p string) bool { return filepath.Clean(p) == entry })
-	}
-}
-
 // servesAny reports whether the program serves one of the entries.
-func (l *Library) servesAny(repo cache.Repo, entries func(commit string, f cache.File) bool) bool {
+func (l *Library) servesAny(repo cache.Repo, entries func(commit string, f catalog.File) bool) bool {
 	commits, _ := repo.Commits()
 	for _, commit := range commits {
 		files, _ := repo.Files(commit)

@@ -15,8 +15,10 @@ import (
 	"time"
 
 	"runner/models/cache"
+	"runner/models/catalog"
 	"runner/models/hub"
 	"runner/models/hub/hubtest"
+	"runner/models/installed"
 )
 
 // shelf is a library over a stand-in hub with the repository Org/Tiny-GGUF.
@@ -86,8 +88,8 @@ func TestPullReportsItsSteps(t *testing.T) {
 	if last.Done != last.Total {
 		t.Errorf("the last of the file is %+v", last)
 	}
-	if m, err := s.Find("ORG/tiny-gguf"); err != nil || m.Spelled() != name || m.Claimed != last.Etag ||
-		m.Bytes != int64(len(weights)) || m.Modified.IsZero() {
+	if m, err := s.Find("ORG/tiny-gguf"); err != nil || m.Spelled() != name || m.Files[0].Etag != last.Etag ||
+		m.Bytes() != int64(len(weights)) || installed.Modified(&m).IsZero() {
 		t.Errorf("%+v, %v", m, err)
 	}
 	if !s.Has("hf.co/org/tiny:Q4_K_M") || s.Has("org/tiny:Q8_0") || s.Has("/etc/passwd") {
@@ -263,11 +265,11 @@ func TestRemove(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.served[real(m.Path)] = true
+	s.served[real(m.At())] = true
 	if err := s.Remove("org/tiny"); !errors.Is(err, ErrInUse) || len(s.List()) > 0 {
 		t.Errorf("what is served: %v", err)
 	}
-	delete(s.served, real(m.Path))
+	delete(s.served, real(m.At()))
 	if err := s.Remove("org/tiny"); err != nil {
 		t.Error(err)
 	}
@@ -283,10 +285,11 @@ func TestRemoveKeepsSharedBlobs(t *testing.T) {
 	repo, _ := s.cache.Find("Org/Tiny-GGUF")
 	m, _ := s.Find("org/tiny")
 	const older = "0123456789012345678901234567890123456789"
-	if _, err := repo.Publish(older, map[string]string{"old.gguf": m.Claimed, "old-Q8_0.gguf": m.Claimed}); err != nil {
+	if _, err := repo.Publish(older, []catalog.File{{Path: "old.gguf", Etag: m.Files[0].Etag},
+		{Path: "old-Q8_0.gguf", Etag: m.Files[0].Etag}}); err != nil {
 		t.Fatal(err)
 	}
-	blob, err := repo.Blob(m.Claimed)
+	blob, err := repo.Blob(m.Files[0].Etag)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"runner/models/installed"
 )
 
 // Limits of the file of further names.
@@ -134,7 +136,7 @@ func (l *Library) Names() (map[string]string, error) {
 func (l *Library) Named(name string) (model string, ok bool, err error) { return l.names.find(name) }
 
 // Name gives a model another name, or lets a further name mean another model. The model is a name that [Library.Find]
-// knows, best as [Model.Spelled] has it, or one that the program serves. Errors are a [*names.Error], and wrap
+// knows, best as [catalog.Entry.Spelled] has it, or one that the program serves. Errors are a [*names.Error], and wrap
 // [ErrTaken] or [ErrFull].
 func (l *Library) Name(name, model string) error {
 	n, err := Parse(name)
@@ -143,7 +145,7 @@ func (l *Library) Name(name, model string) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, found := l.find(n); len(found) > 0 {
+	if _, found := installed.Find(l.cfg.Cache, n); len(found) > 0 {
 		return fmt.Errorf("%q: %w", name, ErrTaken)
 	}
 	return l.names.set(name, model)

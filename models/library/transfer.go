@@ -150,7 +150,7 @@ func (l *Library) run(ctx context.Context, t *transfer, n names.Name) (string, e
 	if l.cfg.Memory != nil {
 		memory = l.cfg.Memory()
 	}
-	plan, chosen, err := pull.NewNamedPlan(ctx, client, l.cfg.Cache, n, memory)
+	plan, err := pull.NewPlan(ctx, client, l.cfg.Cache, n, memory)
 	if e := (*hub.Error)(nil); errors.As(err, &e) && (e.Kind == hub.Offline || e.Temporary) {
 		if m, ok := l.whole(n); ok {
 			l.cfg.Log.Warn("a pulled model is here, but the hub does not say whether it is the newest", "error", err)
@@ -159,13 +159,13 @@ func (l *Library) run(ctx context.Context, t *transfer, n names.Name) (string, e
 	}
 	if err == nil {
 		t.begin(plan)
-		_, err = plan.Run(ctx, pull.Options{Download: download.Options{Report: func(p download.Progress) {
+		_, err = plan.Run(ctx, func(p download.Progress) {
 			if p.Retry != nil {
 				l.cfg.Log.Warn("the hub is asked again for a part of a model", "repository", plan.ID, "error", p.Retry,
 					"wait_seconds", p.Wait.Seconds())
 			}
 			t.update(plan, p)
-		}}})
+		})
 	}
 	if l.stop.Err() != nil && errors.Is(err, context.Canceled) {
 		err = ErrClosed
@@ -173,7 +173,7 @@ func (l *Library) run(ctx context.Context, t *transfer, n names.Name) (string, e
 	if err != nil {
 		return "", err
 	}
-	return pull.Spelled(plan, chosen), nil
+	return plan.Model.Spelled(), nil
 }
 
 // begin sets the files of a plan.

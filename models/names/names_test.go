@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"runner/models/choice"
+	"runner/models/catalog"
 	"runner/models/names"
 )
 
@@ -221,7 +221,7 @@ func TestQuants(t *testing.T) {
 				found.Name != k.Name {
 				t.Errorf("%s with %s is %s with %q", k.Name, quant, found.Name, got)
 			}
-			if !slices.Contains(choice.Quants(), quant) {
+			if !slices.Contains(catalog.Quants(), quant) {
 				t.Errorf("%s: there is no quantization %s", k.Name, quant)
 			}
 		}

@@ -27,15 +27,15 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Path, e.Detail) 
 // Hint tells the user what to do next.
 func (e *Error) Hint() string { return e.Advice }
 
-// Check returns an [*Error] if a file that should be GGUF is something that is taken for it by mistake. It returns nil
+// Check returns an error if a file that should be GGUF is something that is taken for it by mistake. It returns nil
 // for a GGUF file, for content that it does not know, and for a file that cannot be read, which others report. It reads
 // one kilobyte.
-func Check(path string) error { return check(path, func([]byte, int64) bool { return false }) }
+func Check(path string) *Error { return check(path, func([]byte, int64) bool { return false }) }
 
 // CheckSafetensors is [Check] for a file that should be of safetensors.
-func CheckSafetensors(path string) error { return check(path, isSafetensors) }
+func CheckSafetensors(path string) *Error { return check(path, isSafetensors) }
 
-func check(path string, good func(start []byte, size int64) bool) error {
+func check(path string, good func(start []byte, size int64) bool) *Error {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil

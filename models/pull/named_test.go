@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"runner/models/cache"
-	"runner/models/choice"
+	"runner/models/catalog"
 	"runner/models/hub"
 	"runner/models/hub/hubtest"
 	"runner/models/names"
@@ -43,14 +43,14 @@ func TestNamedPlans(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, c, err := pull.NewNamedPlan(t.Context(), client(t, h), cache.At(t.TempDir()), n, 0)
+		p, err := pull.NewPlan(t.Context(), client(t, h), cache.At(t.TempDir()), n, 0)
 		if err == nil {
-			if got := pull.Spelled(p, c); got != want {
+			if got := p.Model.Spelled(); got != want {
 				t.Errorf("%s means %s, want %s", name, got, want)
 			}
 			continue
 		}
-		file, asked := (*choice.Error)(nil), (*hub.Error)(nil)
+		file, asked := (*catalog.Error)(nil), (*hub.Error)(nil)
 		if !strings.HasPrefix(err.Error(), want) || !errors.As(err, &file) && !errors.As(err, &asked) {
 			t.Errorf("%s: %v, want %s", name, err, want)
 		}

@@ -1,7 +1,7 @@
-// Package pull brings files of a repository from the hub into the Hugging Face cache, so that every tool finds them.
+// Package pull brings models from the hub into the Hugging Face cache, so that every tool finds them.
 //
-// A pull has two steps. [NewPlan] asks the hub and writes nothing: it pins the commit, lets the caller choose among the
-// files, and says how many bytes are here and how many are missing. [Plan.Run] fetches what is missing, several files
+// A pull has two steps. [NewPlan] asks the hub and writes nothing: it pins the commit, chooses the files of a model, and
+// says how many bytes are here and how many are missing. [Plan.Run] fetches what is missing, several files
 // at once, by the rules of package download. Only when every chosen file is in the cache and verified, the snapshot of
 // the commit gets its entries, and then the reference (for instance main) names the commit. So a program that looks for
 // the model finds all of it or what it found before.
@@ -10,32 +10,28 @@
 package pull
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
 	"runner/models/cache"
+	"runner/models/catalog"
 	"runner/models/hub"
 	"runner/models/hub/download"
+	"runner/models/names"
 )
-
-// Request says what to pull.
-type Request struct {
-	// Repo is ORG/NAME in any case.
-	Repo string
-	// Revision is a branch, a tag or a commit. "" means main.
-	Revision string
-	// Choose returns the files to pull, out of all files of the commit sorted by path. An error of it ends the pull. If
-	// it is nil, all files are pulled.
-	Choose func(hub.Repository, []hub.File) ([]hub.File, error)
-}
 
 // Plan is what a pull will do.
 type Plan struct {
 	hub.Repository
 	// Revision is what was asked for, and the name of the reference.
 	Revision string
-	// Items are the chosen files in the order of the choice.
+	// Model is what is pulled. TooBig reports that the memory is known and no model fits. Then it is the smallest.
+	Model  catalog.Entry
+	TooBig bool
+	// Items are its files.
 	Items []Item
 	// Refused are files that the hub has and that cannot be kept here. They could not be chosen.
 	Refused []hub.Refused
@@ -48,19 +44,11 @@ type Plan struct {
 
 // Item is a file of a plan.
 type Item struct {
-	hub.File
+	catalog.File
 	// There reports that the cache has the file.
 	There bool
 	// Have is how many of its bytes are here, to be verified unless There.
 	Have int64
-}
-
-// Size is the number of bytes of all files.
-func (p *Plan) Size() (n int64) {
-	for _, i := range p.Items {
-		n += i.Size
-	}
-	return n
 }
 
 // Missing is the number of bytes to fetch. A file that the plan has under several names counts once.
@@ -75,12 +63,36 @@ func (p *Plan) Missing() (n int64) {
 	return n
 }
 
-// NewPlan asks the hub what a pull would fetch. Errors of the hub are [*hub.Error].
-func NewPlan(ctx context.Context, client *hub.Client, c cache.Cache, r Request) (*Plan, error) {
-	if r.Revision == "" {
-		r.Revision = "main"
+// NewPlan asks the hub what a pull of the model that a name means would fetch: of the first of its repositories that has
+// a model that one, chosen by [catalog.Choose] for memory bytes. The name must be one that the hub may have, by
+// [names.Name.OnHub]. Errors are a [*hub.Error] or a [*catalog.Error].
+func NewPlan(ctx context.Context, client *hub.Client, c cache.Cache, n names.Name, memory int64) (*Plan, error) {
+	repos, selector := n.OnHub()
+	var absent, unfit error
+	for _, id := range repos {
+		plan, err := newPlan(ctx, client, c, id, cmp.Or(n.Revision, "main"), func(files []catalog.File) (catalog.Entry, error) {
+			return catalog.Choose(files, selector, memory)
+		})
+		if err == nil {
+			plan.TooBig = !plan.Model.Fits(memory)
+			return plan, nil
+		}
+		switch file, asked := (*catalog.Error)(nil), (*hub.Error)(nil); {
+		case errors.As(err, &file):
+			unfit = err
+		case errors.As(err, &asked) && asked.Kind == hub.NotFound:
+			absent = cmp.Or(absent, err)
+		default:
+			return nil, err
+		}
 	}
-	repository, err := client.Repository(ctx, r.Repo, r.Revision)
+	return nil, cmp.Or(unfit, absent)
+}
+
+// newPlan asks what a pull from one repository would fetch. choose chooses among the files of the commit.
+func newPlan(ctx context.Context, client *hub.Client, c cache.Cache, id, revision string,
+	choose func([]catalog.File) (catalog.Entry, error)) (*Plan, error) {
+	repository, err := client.Repository(ctx, id, revision)
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +100,8 @@ func NewPlan(ctx context.Context, client *hub.Client, c cache.Cache, r Request) 
 	if err != nil {
 		return nil, err
 	}
-	if repository.Commit != r.Revision {
-		if _, err := repo.Ref(r.Revision); err != nil {
+	if repository.Commit != revision {
+		if _, err := repo.Ref(revision); err != nil {
 			return nil, err
 		}
 	}
@@ -97,21 +109,17 @@ func NewPlan(ctx context.Context, client *hub.Client, c cache.Cache, r Request) 
 	if err != nil {
 		return nil, err
 	}
-	chosen := list.Files
-	if r.Choose != nil {
-		if chosen, err = r.Choose(repository, list.Files); err != nil {
-			return nil, err
-		}
+	model, err := choose(list.Files)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", repository.ID, err)
 	}
-	if len(chosen) == 0 {
-		return nil, &hub.Error{Kind: hub.NotFound, Name: repository.ID, Detail: "has no files to pull",
-			Advice: "name a repository with a model"}
-	}
-	if err := hub.CheckDistinct(chosen); err != nil {
+	model.Repo = repository.ID
+	if err := hub.CheckDistinct(model.Files); err != nil {
 		return nil, &hub.Error{Kind: hub.BadAnswer, Name: repository.ID, Detail: err.Error(),
 			Advice: "choose one of them by its name", Err: err}
 	}
-	p := &Plan{Repository: repository, Revision: r.Revision, Refused: list.Refused, Free: -1, client: client, repo: repo}
+	p := &Plan{Repository: repository, Revision: revision, Model: model, Refused: list.Refused, Free: -1, client: client,
+		repo: repo}
 	if free, known := cache.Free(c.Dir()); known {
 		p.Free = free
 	}
@@ -119,9 +127,9 @@ func NewPlan(ctx context.Context, client *hub.Client, c cache.Cache, r Request) 
 	for _, u := range download.Find(repo) {
 		unfinished[u.Etag] = max(unfinished[u.Etag], u.Have)
 	}
-	for _, f := range chosen {
+	for _, f := range model.Files {
 		i := Item{File: f, Have: min(unfinished[f.Etag], f.Size)}
-		if download.IsThere(repo, f) || p.isEntry(f) {
+		if repo.HasBlob(f) || repo.HasEntry(repository.Commit, f) {
 			i.There, i.Have = true, f.Size
 		} else if f.Size > hub.MaxHTTP {
 			return nil, hub.TooLargeError(repository.ID, f)
@@ -131,16 +139,8 @@ func NewPlan(ctx context.Context, client *hub.Client, c cache.Cache, r Request) 
 	return p, nil
 }
 
-// isEntry reports whether the commit's snapshot has the file itself and not a link, as where links do not work.
-func (p *Plan) isEntry(f hub.File) bool { return p.repo.HasEntry(p.Commit, f.Path, f.Size) }
-
-// Options are the settings of a run. The zero value is usual.
-type Options struct {
-	// Files is the number of files that are fetched at once. 0 means 3.
-	Files int
-	// Download has the settings for each file. Its Report is called for all files, one call after the other.
-	Download download.Options
-}
+// filesAtOnce is the number of files that are fetched at once. Tests change it.
+var filesAtOnce = 3
 
 // Result is what a pull left in the cache.
 type Result struct {
@@ -151,23 +151,19 @@ type Result struct {
 	Linked bool
 }
 
-// Run does what the plan says. If several files fail, the error is that of the first that failed. It is ctx's cause, a
+// Run does what the plan says. report is called for all files, one call after the other; nil is silent. If several files fail, the error is that of the first that failed. It is ctx's cause, a
 // [*hub.Error], a [*download.Error], or one of the disk.
-func (p *Plan) Run(ctx context.Context, o Options) (Result, error) {
+func (p *Plan) Run(ctx context.Context, report func(download.Progress)) (Result, error) {
 	if missing := p.Missing(); p.Free >= 0 && missing > p.Free {
 		return Result{}, download.NoRoom(p.ID, missing, p.Free, p.repo.Cache().Dir())
 	}
-	if err := p.fetch(ctx, o); err != nil {
+	if err := p.fetch(ctx, report); err != nil {
 		return Result{}, err
 	}
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
 	}
-	entries := make(map[string]string, len(p.Items))
-	for _, i := range p.Items {
-		entries[i.Path] = i.Etag
-	}
-	linked, err := p.repo.Publish(p.Commit, entries)
+	linked, err := p.repo.Publish(p.Commit, p.Model.Files)
 	if err != nil {
 		return Result{}, fmt.Errorf("the snapshot of %s: %w", p.ID, err)
 	}
@@ -181,18 +177,15 @@ func (p *Plan) Run(ctx context.Context, o Options) (Result, error) {
 }
 
 // fetch brings all files into the cache's blobs.
-func (p *Plan) fetch(ctx context.Context, o Options) error {
-	if o.Files <= 0 {
-		o.Files = 3
-	}
-	if report := o.Download.Report; report != nil {
-		var mu sync.Mutex
-		o.Download.Report = func(progress download.Progress) {
-			mu.Lock()
-			defer mu.Unlock()
+func (p *Plan) fetch(ctx context.Context, report func(download.Progress)) error {
+	var mu sync.Mutex
+	o := download.Options{Report: func(progress download.Progress) {
+		mu.Lock()
+		defer mu.Unlock()
+		if report != nil {
 			report(progress)
 		}
-	}
+	}}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	items := make(chan Item, len(p.Items))
@@ -201,13 +194,13 @@ func (p *Plan) fetch(ctx context.Context, o Options) error {
 	}
 	close(items)
 	var work sync.WaitGroup
-	for range min(o.Files, len(p.Items)) {
+	for range min(filesAtOnce, len(p.Items)) {
 		work.Go(func() {
 			for i := range items {
 				if ctx.Err() != nil {
 					return
 				}
-				if err := p.get(ctx, i, o.Download); err != nil {
+				if err := p.get(ctx, i, o); err != nil {
 					cancel(err)
 					return
 				}
@@ -219,10 +212,8 @@ func (p *Plan) fetch(ctx context.Context, o Options) error {
 }
 
 func (p *Plan) get(ctx context.Context, i Item, o download.Options) error {
-	if p.isEntry(i.File) {
-		if o.Report != nil {
-			o.Report(download.Progress{File: i.Path, State: download.There, Done: i.Size, Total: i.Size, Verified: i.Size})
-		}
+	if p.repo.HasEntry(p.Commit, i.File) {
+		o.Report(download.Progress{File: i.Path, State: download.There, Done: i.Size, Total: i.Size, Verified: i.Size})
 		return nil
 	}
 	return download.Get(ctx, p.client, p.repo, p.Commit, i.File, o)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"runner/models/cache"
+	"runner/models/catalog"
 	"runner/models/hub"
 	"runner/models/hub/download"
 	"runner/models/hub/hubtest"
@@ -49,14 +50,17 @@ func client(t *testing.T, h *hubtest.Hub) *hub.Client {
 }
 
 // gguf chooses the model's parts.
-func gguf(_ hub.Repository, all []hub.File) (chosen []hub.File, err error) {
-	for _, f := range all {
+func gguf(files []catalog.File) (e catalog.Entry, err error) {
+	for _, f := range files {
 		if strings.HasSuffix(f.Path, ".gguf") {
-			chosen = append(chosen, f)
+			e.Files = append(e.Files, f)
 		}
 	}
-	return chosen, nil
+	return e, nil
 }
+
+// all chooses all files.
+func all(files []catalog.File) (catalog.Entry, error) { return catalog.Entry{Files: files}, nil }
 
 // right checks the files of a snapshot.
 func right(t *testing.T, dir string, m hubtest.Repo, want int) {
@@ -80,11 +84,11 @@ func TestPull(t *testing.T) {
 	h := hubtest.Start(t)
 	m := h.Add(model())
 	c := cache.At(filepath.Join(t.TempDir(), "hub"))
-	p, err := pull.NewPlan(t.Context(), client(t, h), c, pull.Request{Repo: "org/MODEL-gguf", Choose: gguf})
+	p, err := pull.NewFilesPlan(t.Context(), client(t, h), c, "org/MODEL-gguf", "main", gguf)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.ID != m.ID || p.License != "mit" || p.Size() != 5_000_000 || p.Missing() != 5_000_000 || len(p.Items) != 2 ||
+	if p.ID != m.ID || p.License != "mit" || p.Model.Bytes() != 5_000_000 || p.Missing() != 5_000_000 || len(p.Items) != 2 ||
 		p.Revision != "main" {
 		t.Errorf("the plan is %+v", p)
 	}
@@ -93,7 +97,7 @@ func TestPull(t *testing.T) {
 	}
 	last := map[string]download.Progress{}
 	report := func(r download.Progress) { last[r.File] = r }
-	result, err := p.Run(t.Context(), pull.Options{Download: download.Options{Report: report}})
+	result, err := p.Run(t.Context(), report)
 	if err != nil || !result.Linked {
 		t.Fatalf("got %+v, %v", result, err)
 	}
@@ -109,14 +113,14 @@ func TestPull(t *testing.T) {
 	}
 	// Now all files: those that are there are not fetched again.
 	sent := h.Sent()
-	if p, err = pull.NewPlan(t.Context(), client(t, h), c, pull.Request{Repo: m.ID}); err != nil {
+	if p, err = pull.NewFilesPlan(t.Context(), client(t, h), c, m.ID, "main", all); err != nil {
 		t.Fatal(err)
 	}
 	rest := int64(len(m.Files[0].Content) + len(m.Files[1].Content))
 	if p.Missing() != rest || !p.Items[2].There {
 		t.Errorf("%d bytes are missing: %+v", p.Missing(), p.Items)
 	}
-	if result, err = p.Run(t.Context(), pull.Options{}); err != nil {
+	if result, err = p.Run(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	right(t, result.Snapshot, m, 6)
@@ -127,6 +131,7 @@ func TestPull(t *testing.T) {
 
 // TestSnapshotAppearsWhole fails at the second file. Nothing of the model is to be seen, and what came is kept.
 func TestSnapshotAppearsWhole(t *testing.T) {
+	defer pull.OneFileAtOnce()()
 	h := hubtest.Start(t)
 	m := h.Add(model())
 	h.Fail(func(r hubtest.Request) hubtest.Fault {
@@ -134,11 +139,11 @@ func TestSnapshotAppearsWhole(t *testing.T) {
 	})
 	c := cache.At(filepath.Join(t.TempDir(), "hub"))
 	run := func(ctx context.Context) (*pull.Plan, error) {
-		p, err := pull.NewPlan(t.Context(), client(t, h), c, pull.Request{Repo: m.ID, Choose: gguf})
+		p, err := pull.NewFilesPlan(t.Context(), client(t, h), c, m.ID, "main", gguf)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = p.Run(ctx, pull.Options{Files: 1})
+		_, err = p.Run(ctx, nil)
 		return p, err
 	}
 	_, err := run(t.Context())
@@ -174,23 +179,25 @@ func TestRefusedPlans(t *testing.T) {
 	m = h.Add(m)
 	c := cache.At(t.TempDir())
 	no := errors.New("no")
-	for name, r := range map[string]pull.Request{
-		"upper and lower case": {Repo: m.ID, Choose: func(_ hub.Repository, all []hub.File) ([]hub.File, error) {
-			var small []hub.File
-			for _, f := range all {
+	type choose = func([]catalog.File) (catalog.Entry, error)
+	for name, r := range map[string]struct {
+		repo, revision string
+		choose         choose
+	}{
+		"upper and lower case": {m.ID, "main", func(files []catalog.File) (e catalog.Entry, err error) {
+			for _, f := range files {
 				if f.Size <= hub.MaxHTTP {
-					small = append(small, f)
+					e.Files = append(e.Files, f)
 				}
 			}
-			return small, nil
+			return e, nil
 		}},
-		"nothing": {Repo: m.ID, Choose: func(hub.Repository, []hub.File) ([]hub.File, error) { return nil, nil }},
-		"choice":  {Repo: m.ID, Choose: func(hub.Repository, []hub.File) ([]hub.File, error) { return nil, no }},
-		"large":   {Repo: m.ID, Choose: gguf},
-		"missing": {Repo: "org/none"},
-		"branch":  {Repo: m.ID, Revision: "../x"},
+		"choice":  {m.ID, "main", func([]catalog.File) (e catalog.Entry, err error) { return e, no }},
+		"large":   {m.ID, "main", gguf},
+		"missing": {"org/none", "main", all},
+		"branch":  {m.ID, "../x", all},
 	} {
-		p, err := pull.NewPlan(t.Context(), client(t, h), c, r)
+		p, err := pull.NewFilesPlan(t.Context(), client(t, h), c, r.repo, r.revision, r.choose)
 		if e := (*hub.Error)(nil); err == nil || !errors.As(err, &e) && !errors.Is(err, no) {
 			t.Errorf("%s: %+v, %v", name, p, err)
 		}
@@ -230,11 +237,11 @@ func TestPythonFindsWhatWePulled(t *testing.T) {
 	m := h.Add(model())
 	home := t.TempDir()
 	testenv.HuggingFaceHub(t)
-	p, err := pull.NewPlan(t.Context(), client(t, h), cache.At(filepath.Join(home, "hub")), pull.Request{Repo: m.ID})
+	p, err := pull.NewFilesPlan(t.Context(), client(t, h), cache.At(filepath.Join(home, "hub")), m.ID, "main", all)
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := p.Run(t.Context(), pull.Options{})
+	result, err := p.Run(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,11 +265,11 @@ func TestWeFindWhatPythonPulled(t *testing.T) {
 	home := t.TempDir()
 	f := peer(t, []string{"HF_HOME=" + home, "HF_ENDPOINT=" + h.URL, "HF_HUB_DISABLE_XET=1"}, "pull", m.ID)
 	sent := h.Sent()
-	p, err := pull.NewPlan(t.Context(), client(t, h), cache.At(filepath.Join(home, "hub")), pull.Request{Repo: m.ID})
+	p, err := pull.NewFilesPlan(t.Context(), client(t, h), cache.At(filepath.Join(home, "hub")), m.ID, "main", all)
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := p.Run(t.Context(), pull.Options{})
+	result, err := p.Run(t.Context(), nil)
 	if err != nil || p.Missing() != 0 || h.Sent() != sent || result.Snapshot != f.Folder || !result.Linked {
 		t.Errorf("%d bytes were missing and %d sent, %+v, %v", p.Missing(), h.Sent()-sent, result, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner/models"
+	"runner/models/catalog"
 	"runner/models/installed"
 	"runner/models/names"
 )
@@ -89,7 +90,7 @@ var flagsElsewhere = map[string]map[string]string{
 
 // isModel reports whether a word is a model that run takes, or looks like the name of one.
 func isModel(word string) bool {
-	return word == demoName || models.IsName(word) || models.LooksLikeName(word)
+	return models.IsName(word) || models.LooksLikeName(word)
 }
 
 // shownCommands returns the names of the commands in cmd that the help shows.
@@ -138,7 +139,7 @@ func CompleteModels(_ *cobra.Command, _ []string, typed string) ([]string, cobra
 
 // completeInstalled completes the name of a model in the Hugging Face cache.
 func completeInstalled(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return Unique(append(installedNames(installed.HuggingFace), quantNames(typed, installed.HuggingFace)...)),
+	return Unique(append(installedNames(catalog.HuggingFace), quantNames(typed, catalog.HuggingFace)...)),
 		cobra.ShellCompDirectiveNoFileComp
 }
 
@@ -156,11 +157,11 @@ func completePull(cmd *cobra.Command, args []string, typed string) (list []strin
 
 // modelNames returns the names of the demo and of the models on this machine.
 func modelNames() []string {
-	return append([]string{demoName}, installedNames(installed.Places()...)...)
+	return append([]string{models.DemoName}, installedNames(installed.Places()...)...)
 }
 
 // installedNames returns the names of the models in some places of this machine.
-func installedNames(places ...installed.Place) (list []string) {
+func installedNames(places ...catalog.Place) (list []string) {
 	found, _ := installed.List()
 	for _, m := range found {
 		if m.Problem == "" && slices.Contains(places, m.Place) {
@@ -172,7 +173,7 @@ func installedNames(places ...installed.Place) (list []string) {
 
 // quantNames returns the names of models in some places with their quantizations, if the name of their repository and a
 // colon were typed.
-func quantNames(typed string, places ...installed.Place) (list []string) {
+func quantNames(typed string, places ...catalog.Place) (list []string) {
 	at := strings.LastIndexByte(typed, ':')
 	if at < 0 {
 		return nil

@@ -9,6 +9,7 @@ import (
 	"runner/chattemplate"
 	"runner/cmd/runner/flags"
 	"runner/cmd/runner/render"
+	"runner/models"
 	"runner/reasoning"
 )
 
@@ -175,11 +176,11 @@ func (c *chat) notOpened(name string, err error) {
 
 // canOpen returns the error that a model is not here, or that no engine here runs it.
 func (a *App) canOpen(ctx context.Context, name string) error {
-	m, err := a.resolve(name)
-	if err != nil || m.Path == "" {
+	m, err := a.resolve(ctx, name)
+	if err != nil || m.Source == models.Address {
 		return err
 	}
-	_, _, err = a.place(ctx, m.Path)
+	_, _, err = a.place(ctx, m)
 	return err
 }
 

@@ -37,6 +37,7 @@ import (
 	"runner/cmd/runner/render"
 	"runner/cmd/runner/settings"
 	"runner/generation"
+	"runner/models"
 	"runner/models/roofline"
 	"runner/reasoning"
 	"runner/runner"
@@ -138,8 +139,8 @@ type generator interface {
 type App struct {
 	engine Engine
 	build  Build
-	// load opens the model at path for generation.
-	load func(ctx context.Context, path string, model backend.Config, cfg runner.Config) (generator, error)
+	// load opens a model for generation.
+	load func(ctx context.Context, m models.Model, model backend.Config, cfg runner.Config) (generator, error)
 
 	// isolation says which models get a process of their own.
 	isolation Isolation
@@ -183,8 +184,8 @@ func Commands() *cobra.Command { return newApp(Engine{}, Build{}).rootCommand() 
 
 func newApp(engine Engine, build Build) *App {
 	a := &App{engine: engine, build: build, in: os.Stdin, out: os.Stdout, err: os.Stderr, warned: map[string]bool{}}
-	a.load = func(ctx context.Context, path string, model backend.Config, cfg runner.Config) (generator, error) {
-		r, err := a.newOwnRunner(ctx, path, model, cfg)
+	a.load = func(ctx context.Context, m models.Model, model backend.Config, cfg runner.Config) (generator, error) {
+		r, err := a.newOwnRunner(ctx, m, model, cfg)
 		if err != nil {
 			return nil, err // not a nil *runner.Runner in an interface
 		}
@@ -224,10 +225,10 @@ func (a *App) execute(args []string) int {
 
 // newOwnRunner is newRunner for a model that this command alone uses. Only a command that records traces reads all of
 // the model's files for their digest.
-func (a *App) newOwnRunner(ctx context.Context, path string, model backend.Config,
+func (a *App) newOwnRunner(ctx context.Context, m models.Model, model backend.Config,
 	cfg runner.Config) (*runner.Runner, error) {
-	if !IsAddress(path) {
-		from, err := takeFiles(path, path, nil)
+	if m.Source != models.Address {
+		from, err := takeFiles(m.Path, m)
 		if err != nil {
 			return nil, err
 		}
@@ -236,16 +237,16 @@ func (a *App) newOwnRunner(ctx context.Context, path string, model backend.Confi
 		if a.traced {
 			var open context.Context
 			open, own.stop = context.WithCancel(context.WithoutCancel(ctx)) // ctx may end with the loading
-			hash(open, path, from, slog.New(slog.NewTextHandler(a.Stderr(), &slog.HandlerOptions{Level: slog.LevelWarn})))
+			hash(open, m.Path, from, slog.New(slog.NewTextHandler(a.Stderr(), &slog.HandlerOptions{Level: slog.LevelWarn})))
 		}
 	}
-	return a.newRunner(ctx, path, model, cfg)
+	return a.newRunner(ctx, m, model, cfg)
 }
 
-// newRunner loads the model at path and returns its runner, which closes cfg.Weights.
-func (a *App) newRunner(ctx context.Context, path string, model backend.Config,
+// newRunner loads a model and returns its runner, which closes cfg.Weights.
+func (a *App) newRunner(ctx context.Context, m models.Model, model backend.Config,
 	cfg runner.Config) (*runner.Runner, error) {
-	m, err := a.OpenModel(ctx, path, model, cfg.Logger)
+	loaded, err := a.OpenModel(ctx, m, model, cfg.Logger)
 	if err != nil {
 		if cfg.Weights != nil {
 			err = errors.Join(err, cfg.Weights.Close())
@@ -253,12 +254,12 @@ func (a *App) newRunner(ctx context.Context, path string, model backend.Config,
 		return nil, err
 	}
 	cfg.Clock, cfg.Loops = a.engine.Clock, loops()
-	if cfg.Parallel <= 0 && IsAddress(path) {
-		cfg.Parallel = max(1, m.Info().Sequences/2)
+	if cfg.Parallel <= 0 && m.Source == models.Address {
+		cfg.Parallel = max(1, loaded.Info().Sequences/2)
 	}
-	r, err := runner.New(m, cfg)
+	r, err := runner.New(loaded, cfg)
 	if err != nil {
-		err = errors.Join(err, m.Close())
+		err = errors.Join(err, loaded.Close())
 		if cfg.Weights != nil {
 			err = errors.Join(err, cfg.Weights.Close())
 		}

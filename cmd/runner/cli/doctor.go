@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"runner/cmd/runner/render"
 	"runner/generation"
 	"runner/models"
+	"runner/models/catalog"
 	"runner/models/installed"
 	"runner/reasoning"
 	"runner/runner"
@@ -44,7 +46,7 @@ The exit code is 1 when something would make a run fail.`,
 				return err
 			}
 			a.UseRemote(at)
-			name := demoName
+			name := models.DemoName
 			if len(args) == 1 {
 				name = args[0]
 			}
@@ -63,20 +65,20 @@ func (a *App) doctor(ctx context.Context, name string, cfg backend.Config) error
 		v.runner += ", commit " + v.commit
 	}
 	r.ok("runner", "%s, %s %s/%s", v.runner, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	model, err := a.resolve(name)
+	model, err := a.resolve(ctx, name)
 	if err := a.address(served{model: model}); err != nil {
 		return err
 	}
-	if IsAddress(name) {
+	if model.Source == models.Address {
 		if a.checkRemote(ctx, r, name) {
 			a.checkModel(ctx, r, model, cfg)
 		}
 		return a.finishReport(ctx, r)
 	}
-	if a.isolation.Folder == "" && !IsFolder(model.Path) {
+	if a.isolation.Folder == "" && model.Source != models.Folder {
 		r.ok("engine", "%s", v.engine)
 	}
-	for _, f := range a.system(ctx, model.Path) {
+	for _, f := range a.system(ctx, model) {
 		if f.Problem != "" {
 			r.fail(f.Name, "%s", f.Problem)
 			continue
@@ -114,9 +116,12 @@ func (a *App) finishReport(ctx context.Context, r *report) error {
 func countModels(r *report) {
 	found, partials := installed.List()
 	for _, place := range installed.Places() {
-		folders := slices.DeleteFunc(place.Folders(), func(folder string) bool { return !IsFolder(folder) })
-		if place == installed.HuggingFace {
-			folders = place.Folders() // runner pull makes it
+		folders := installed.Folders(place)
+		if place != catalog.HuggingFace { // runner pull makes that
+			folders = slices.DeleteFunc(folders, func(folder string) bool {
+				info, err := os.Stat(folder)
+				return err != nil || !info.IsDir()
+			})
 		}
 		n := 0
 		for _, m := range found {
@@ -145,14 +150,14 @@ func (a *App) checkModel(ctx context.Context, r *report, model models.Model, cfg
 	defer gen.Close()
 	info := gen.Info()
 	r.ok("model", "%s", modelFacts(&info))
-	if IsAddress(model.Path) {
+	if model.Source == models.Address {
 		r.ok("context", "%d tokens, %s", info.ContextSize, info.ContextReason)
 		r.ok("reasoning", "%s", gen.About().Reasoning)
 		a.checkSteps(ctx, r, gen)
 		return
 	}
 	r.ok("model file", "%s", info.Path)
-	own, _, err := a.place(ctx, info.Path)
+	own, _, err := a.place(ctx, model)
 	if err != nil {
 		r.fail("computed by", "%s", errorLine(err))
 		return

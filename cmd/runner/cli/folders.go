@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"runner/backend"
+	"runner/models"
 )
 
 // Folders is an engine for models in folders with safetensors. It always has a process of its own.
@@ -29,12 +29,6 @@ type Folders struct {
 	SetUp *cobra.Command
 }
 
-// IsFolder reports whether the model at path is a folder with safetensors.
-func IsFolder(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
-}
-
 // folderEngine returns the engine for the folder at path.
 func (a *App) folderEngine(path string) (*Folders, error) {
 	for _, f := range a.folders {
@@ -51,25 +45,25 @@ func (a *App) folderEngine(path string) (*Folders, error) {
 		Detail: "no engine here runs a model in a folder", Advice: "use a GGUF file of this model"}
 }
 
-// choose returns the folder of the libraries that run the model at path, or "", as [Engine.Choose] does. given is the
+// choose returns the folder of the libraries that run a model, or "", as [Engine.Choose] does. given is the
 // one for GGUF files.
-func (a *App) choose(ctx context.Context, path, given string, warn func(string)) (string, error) {
-	if !IsFolder(path) {
-		return a.engine.Choose(ctx, path, given, warn)
+func (a *App) choose(ctx context.Context, m models.Model, given string, warn func(string)) (string, error) {
+	if m.Source != models.Folder {
+		return a.engine.Choose(ctx, m.Path, given, warn)
 	}
-	f, err := a.folderEngine(path)
+	f, err := a.folderEngine(m.Path)
 	if err != nil {
 		return "", err
 	}
-	return "", f.Check(path)
+	return "", f.Check(m.Path)
 }
 
-// system lists what the engine for the model at path finds on the machine.
-func (a *App) system(ctx context.Context, path string) []Fact {
-	if !IsFolder(path) {
+// system lists what the engine for a model finds on the machine.
+func (a *App) system(ctx context.Context, m models.Model) []Fact {
+	if m.Source != models.Folder {
 		return a.engine.System(ctx, a.isolation.Folder)
 	}
-	f, err := a.folderEngine(path)
+	f, err := a.folderEngine(m.Path)
 	if err != nil {
 		return []Fact{{Name: "engine start", Problem: errorLine(err)}}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -74,40 +73,26 @@ func (i *Isolation) validate(check func(path string) error) error {
 	return check(path)
 }
 
-// applies reports whether the model at path gets a process of its own.
-func (i *Isolation) applies(path string) bool {
+// applies reports whether a model gets a process of its own.
+func (i *Isolation) applies(m models.Model) bool {
 	switch {
 	case i.Folder != "", i.memory > 0, i.When == IsolateOn:
 		return true
 	case i.When == IsolateAuto:
-		return i.from > 0 && sizeOf(path) >= i.from
+		return i.from > 0 && m.Files.Bytes() >= i.from
 	}
 	return false
 }
 
-// sizeOf returns the size in bytes of the model at path, with all its parts, or 0 if it is not known.
-func sizeOf(path string) (size int64) {
-	m, err := models.Resolve(path)
-	if err != nil {
-		return 0
-	}
-	for _, part := range m.Parts {
-		if info, err := os.Stat(part); err == nil {
-			size += info.Size()
-		}
-	}
-	return size
-}
-
-// place says where the model at path is computed: in a process of its own or not, and in which.
-func (a *App) place(ctx context.Context, path string) (own bool, p Process, err error) {
-	if IsFolder(path) {
-		_, err := a.folderEngine(path)
+// place says where a model's files are computed: in a process of its own or not, and in which.
+func (a *App) place(ctx context.Context, m models.Model) (own bool, p Process, err error) {
+	if m.Source == models.Folder {
+		_, err := a.folderEngine(m.Path)
 		return true, p, err
 	}
 	p = Process{Folder: a.isolation.Folder, Memory: a.isolation.memory}
 	if p.Folder == "" {
-		if p.Folder, err = a.engine.Choose(ctx, path, "", a.warnEngine); err != nil {
+		if p.Folder, err = a.engine.Choose(ctx, m.Path, "", a.warnEngine); err != nil {
 			return false, p, err
 		}
 	}
@@ -115,7 +100,7 @@ func (a *App) place(ctx context.Context, path string) (own bool, p Process, err 
 		return false, p, Usage("--isolate cannot be off for this model, which the engine in %s runs", p.Folder).
 			Hint("an engine from a folder runs in a process of its own")
 	}
-	return p.Folder != "" || a.isolation.applies(path), p, nil
+	return p.Folder != "" || a.isolation.applies(m), p, nil
 }
 
 // warnEngine warns about an engine that cannot be used, once. Only one model is loaded at a time, so it needs no lock.
@@ -129,28 +114,29 @@ func (a *App) warnEngine(text string) {
 }
 
 // OpenModel loads a model, in a process of its own if that was asked for or if the engine for it is in a folder.
-func (a *App) OpenModel(ctx context.Context, path string, cfg backend.Config, log *slog.Logger) (backend.Model, error) {
-	if IsAddress(path) {
-		return a.openRemote(ctx, path, cfg, log)
-	}
-	if IsFolder(path) { // --engine is for files
-		f, err := a.folderEngine(path)
+func (a *App) OpenModel(ctx context.Context, m models.Model, cfg backend.Config, log *slog.Logger) (backend.Model,
+	error) {
+	switch m.Source {
+	case models.Address:
+		return a.openRemote(ctx, m.Path, cfg, log)
+	case models.Folder: // --engine is for files
+		f, err := a.folderEngine(m.Path)
 		if err != nil {
 			return nil, err
 		}
-		return f.Open(ctx, path, cfg, a.isolation.memory, log)
+		return f.Open(ctx, m.Path, cfg, a.isolation.memory, log)
 	}
-	own, p, err := a.place(ctx, path)
+	own, p, err := a.place(ctx, m)
 	if err != nil {
 		return nil, err
 	}
 	if p.Folder != "" && log != nil {
-		log.Info("an engine from a folder runs the model", "path", path, "engine", p.Folder)
+		log.Info("an engine from a folder runs the model", "path", m.Path, "engine", p.Folder)
 	}
 	if !own {
-		return a.engine.Open(ctx, path, cfg)
+		return a.engine.Open(ctx, m.Path, cfg)
 	}
-	return a.engine.Isolated(ctx, path, cfg, p, log)
+	return a.engine.Isolated(ctx, m.Path, cfg, p, log)
 }
 
 // engineCommand is hidden: only the program itself starts it.

@@ -13,17 +13,17 @@ import (
 
 	"runner/cmd/runner/render"
 	"runner/models"
-	"runner/models/choice"
+	"runner/models/catalog"
 	"runner/models/installed"
 	"runner/models/roofline"
 )
 
 // listed is a model in the output of list and show, or a download that did not finish.
 type listed struct {
-	Name  string          `json:"name"`
-	Place installed.Place `json:"place"`
-	Path  string          `json:"path"`
-	Parts int             `json:"parts,omitempty"`
+	Name  string        `json:"name"`
+	Place catalog.Place `json:"place"`
+	Path  string        `json:"path"`
+	Parts int           `json:"parts,omitempty"`
 	// Bytes is the size of the whole model, or 0 if that is not known.
 	Bytes        int64  `json:"bytes"`
 	Quant        string `json:"quantization,omitempty"`
@@ -53,12 +53,12 @@ func (a *App) list(ctx context.Context) []listed {
 }
 
 // describe reads the header of a model, asks whether an engine here runs it, and estimates how fast.
-func (a *App) describe(ctx context.Context, m installed.Model) listed {
-	m.Describe()
-	l := listed{Name: m.Name, Place: m.Place, Path: m.Path, Parts: len(m.Parts), Bytes: m.Bytes, Quant: m.Quant,
+func (a *App) describe(ctx context.Context, m catalog.Entry) listed {
+	installed.Describe(&m)
+	l := listed{Name: m.Name, Place: m.Place, Path: m.At(), Parts: len(m.Files), Bytes: m.Bytes(), Quant: m.Quant,
 		Architecture: m.Architecture, Parameters: m.Parameters, PerToken: m.PerToken, Problem: m.Problem}
 	if l.Problem == "" {
-		if _, err := a.choose(ctx, m.Path, "", func(string) {}); err != nil {
+		if _, err := a.choose(ctx, models.Of(m), "", func(string) {}); err != nil {
 			l.Problem = err.Error()
 		}
 	}
@@ -77,7 +77,7 @@ func (a *App) describe(ctx context.Context, m installed.Model) listed {
 // disk again and again. It is empty if the model fits, or if the memory is not known.
 func (a *App) lacksMemory(bytes int64) string {
 	available := a.FreeMemory()
-	if need := choice.Need(bytes); available > 0 && need > available {
+	if need := catalog.Need(bytes); available > 0 && need > available {
 		return fmt.Sprintf("it needs about %s of memory, and %s are available", render.Size(need), render.Size(available))
 	}
 	return ""
@@ -136,7 +136,7 @@ func unfinished(partials []installed.Partial) []listed {
 	for _, p := range partials {
 		i := slices.IndexFunc(all, func(l listed) bool { return l.Name == p.Name })
 		if i < 0 {
-			i, all = len(all), append(all, listed{Name: p.Name, Place: installed.HuggingFace, Path: p.Path, Quant: p.Quant,
+			i, all = len(all), append(all, listed{Name: p.Name, Place: catalog.HuggingFace, Path: p.At, Quant: p.Quant,
 				Unfinished: true})
 			switch l := &all[i]; {
 			case p.Active:
@@ -147,7 +147,7 @@ func unfinished(partials []installed.Partial) []listed {
 				l.Problem = "unfinished, begun by " + p.Tool + "; get it with: runner pull " + p.Name
 			}
 		}
-		all[i].Bytes, all[i].Here = all[i].Bytes+p.Size, all[i].Here+p.Bytes
+		all[i].Bytes, all[i].Here = all[i].Bytes+p.Size, all[i].Here+p.Have
 	}
 	for i := range all {
 		if l := &all[i]; l.Bytes > 0 {
@@ -207,39 +207,18 @@ func (l *listed) size() string {
 	return render.Size(l.Bytes)
 }
 
-// shownModel describes the model that a name means.
-func (a *App) shownModel(ctx context.Context, name string) (listed, error) {
-	m, err := a.Installed(ctx, name)
+// Installed returns the model that a name means, with its entry in the list of models if it is there.
+func (a *App) Installed(ctx context.Context, name string) (models.Model, error) {
+	m, err := a.resolve(ctx, name)
 	if err != nil {
-		return listed{}, err
+		return m, err
 	}
-	return a.describe(ctx, m), nil
-}
-
-// Installed returns the model that a name means.
-func (a *App) Installed(ctx context.Context, name string) (found installed.Model, err error) {
-	m, err := a.resolve(name)
-	if err != nil {
-		return found, err
-	}
-	if m.Path == "" {
-		path, err := a.engine.Demo(ctx)
-		if err != nil {
-			return found, err
-		}
-		m = models.Model{Name: demoName, Path: path, Parts: []string{path}}
-	}
+	m.Files.Name = m.Name
 	all, _ := installed.List()
-	if i := slices.IndexFunc(all, func(f installed.Model) bool { return f.Path == m.Path }); i >= 0 {
-		return all[i], nil
+	if i := slices.IndexFunc(all, func(e catalog.Entry) bool { return e.At() == m.Path }); i >= 0 {
+		m.Files = all[i]
 	}
-	own := installed.Model{Name: m.Name, Format: choice.GGUF, Path: m.Path, Parts: m.Parts,
-		Quant: choice.QuantOf(filepath.ToSlash(m.Path))}
-	if IsFolder(m.Path) {
-		own.Format, own.Quant = choice.Safetensors, ""
-	}
-	own.Bytes = sizeOf(m.Path)
-	return own, nil
+	return m, nil
 }
 
 // writeModel writes what is known of a model, a line for each fact.

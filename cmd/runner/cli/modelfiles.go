@@ -35,18 +35,9 @@ func (w *ownWeights) Close() error {
 	return w.Snapshot.Close()
 }
 
-// takeFiles opens the files of the model at path, which users call name. If they are no model any more, it opens those
-// that were loaded first, to compare them.
-func takeFiles(name, path string, first *models.Snapshot) (*models.Snapshot, error) {
-	m, err := models.Resolve(path)
-	switch {
-	case err == nil:
-	case first == nil:
-		return nil, err
-	default:
-		m.Parts = first.Paths()
-	}
-	s, err := models.Take(m.Parts)
+// takeFiles opens the files of a model, which users call name.
+func takeFiles(name string, m models.Model) (*models.Snapshot, error) {
+	s, err := m.Snapshot()
 	if err != nil {
 		return nil, Input("the files of model %q cannot be read", name).From(err).Hint("check the file and its permissions")
 	}
@@ -55,11 +46,11 @@ func takeFiles(name, path string, first *models.Snapshot) (*models.Snapshot, err
 
 // take opens a model's files before the model is loaded. The error wraps [pool.ErrChanged] if the model was loaded
 // before and they do not hold any more what they held then.
-func (f *modelFiles) take(ctx context.Context, name, path string) (*models.Snapshot, error) {
+func (f *modelFiles) take(ctx context.Context, name string, m models.Model) (*models.Snapshot, error) {
 	f.mu.Lock()
 	first := f.first[name]
 	f.mu.Unlock()
-	now, err := takeFiles(name, path, first)
+	now, err := takeFiles(name, m)
 	if err != nil {
 		return nil, err
 	}

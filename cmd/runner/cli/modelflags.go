@@ -6,6 +6,7 @@ import (
 
 	"runner/backend"
 	"runner/cmd/runner/flags"
+	"runner/models"
 	"runner/runner"
 )
 
@@ -72,18 +73,18 @@ func withoutEffect(m *backend.Config) (flags []string) {
 }
 
 // warnLoaded warns where a loaded model differs from what its flags asked for.
-func (a *App) warnLoaded(asked *backend.Config, info backend.Info) {
+func (a *App) warnLoaded(asked *backend.Config, m models.Model, info backend.Info) {
 	if asked.GPULayers > 0 && info.GPULayers < asked.GPULayers {
 		a.Complain(fmt.Sprintf("warning: --gpu-layers asks for %d layers, but %d are on a GPU; runner doctor lists the "+
 			"GPUs that this build can use", asked.GPULayers, info.GPULayers))
 	}
-	if IsFolder(info.Path) {
+	if m.Source == models.Folder {
 		for _, flag := range withoutEffect(asked) {
 			a.Complain("warning: --" + flag + " has no effect on a folder with safetensors; leave it out")
 		}
 	}
 	// An engine for folders keeps no more than windows, whatever the memory.
-	if info.WindowOnly && asked.FullWindow != "off" && !IsFolder(info.Path) {
+	if info.WindowOnly && asked.FullWindow != "off" && m.Source != models.Folder {
 		a.Complain("warning: there is not enough free memory for the whole context of this model's sliding-window " +
 			"layers, so earlier turns may have to be prefilled again; " +
 			"free some memory, use a smaller --ctx-size, or accept this with --full-window off")

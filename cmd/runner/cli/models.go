@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,7 +13,7 @@ import (
 	"runner/cmd/runner/render"
 	"runner/models"
 	"runner/models/cache"
-	"runner/models/choice"
+	"runner/models/catalog"
 	"runner/models/installed"
 	"runner/models/names"
 )
@@ -55,10 +53,11 @@ func (a *App) showCommand() *cobra.Command {
 		Args:              Exactly(1, "name one model", ""),
 		ValidArgsFunction: CompleteModels,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := a.shownModel(cmd.Context(), args[0])
+			m, err := a.Installed(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
+			l := a.describe(cmd.Context(), m.Files)
 			if asJSON {
 				return render.Lines(a.Stdout(), []listed{l})
 			}
@@ -67,26 +66,22 @@ func (a *App) showCommand() *cobra.Command {
 	}, JSONFlag(&asJSON, "write one JSON object"))
 }
 
-// inCache finds a repository in the Hugging Face cache by a name that people use.
-func inCache(name string) (repo cache.Repo, selector string, err error) {
-	parsed, err := names.Parse(name, models.Hosts()...)
-	if err != nil {
-		return repo, "", err
+// inCache finds the models in the Hugging Face cache that a name means, and their repository.
+func inCache(name string) (n names.Name, repo cache.Repo, found []catalog.Entry, err error) {
+	if n, err = names.Parse(name, models.Hosts()...); err != nil {
+		return n, repo, nil, err
 	}
-	ids, selector := parsed.OnHub()
-	for _, id := range ids {
-		if r, ok := cache.Default().Find(id); ok {
-			return r, selector, nil
-		}
+	if repo, found = installed.Find(cache.Default(), n); repo != (cache.Repo{}) {
+		return n, repo, found, nil
 	}
 	e := Input("the Hugging Face cache has no model %q", name).From(fs.ErrNotExist).Hint("see runner list")
-	found, _ := installed.List()
-	for _, m := range found {
-		if m.Place != installed.HuggingFace && strings.EqualFold(m.Name, name) {
+	all, _ := installed.List()
+	for _, m := range all {
+		if m.Place != catalog.HuggingFace && strings.EqualFold(m.Name, name) {
 			e.what, e.advice = fmt.Sprintf("%s is a model of %s", m.Name, m.Place), "use that program"
 		}
 	}
-	return repo, "", e
+	return n, repo, nil, e
 }
 
 func (a *App) rmCommand() *cobra.Command {
@@ -106,34 +101,26 @@ revisions use are kept. Remove models of Ollama and LM Studio with those program
 // remove removes a model from the Hugging Face cache, with what unfinished downloads of it left. Without a selector or
 // all it removes no more than one.
 func (a *App) remove(name string, all bool) error {
-	repo, selector, err := inCache(name)
+	n, repo, found, err := inCache(name)
 	if err != nil {
 		return err
 	}
-	if found := installed.InRepo(repo); selector == "" && len(found) > 1 && !all {
-		selectors := installed.Selectors(found)
-		return Input("%d models of %s are here: %s", len(found), repo.ID(), choice.List(selectors)).
+	_, selector := n.OnHub()
+	if selector == "" && len(found) > 1 && !all {
+		selectors := catalog.Spell(found)
+		return Input("%d models of %s are here: %s", len(found), repo.ID(), catalog.List(selectors)).
 			Hint("name one, for instance %s:%s, or remove them with --all", repo.ID(), selectors[0])
 	}
 	partials, bytes, err := discardPartials(repo, selector)
 	if err != nil {
 		return err
 	}
-	gone := func(string, cache.File) bool { return true }
+	gone := func(string, catalog.File) bool { return true }
 	if selector != "" {
-		picked := installed.Select(installed.InRepo(repo), selector)
-		if len(picked) == 0 && partials == 0 {
+		if len(found)+partials == 0 {
 			return Input("%s has no %q here", repo.ID(), selector).Hint("see runner list")
 		}
-		var parts []string
-		for _, m := range picked {
-			parts = append(parts, m.Parts...)
-		}
-		gone = func(commit string, f cache.File) bool {
-			entry, err := repo.Entry(commit, f.Path)
-			return err == nil &&
-				slices.ContainsFunc(parts, func(p string) bool { return filepath.Clean(p) == entry })
-		}
+		gone = installed.Entries(repo, found)
 	}
 	done, err := repo.Remove(gone)
 	if err != nil {
@@ -163,7 +150,7 @@ func discardPartials(repo cache.Repo, selector string) (n int, bytes int64, err 
 		case left:
 			return n, bytes, Input("%s is being downloaded", p.Name).Hint("stop the download first")
 		}
-		n, bytes = n+1, bytes+p.Bytes
+		n, bytes = n+1, bytes+p.Have
 	}
 	return n, bytes, nil
 }
@@ -185,7 +172,7 @@ exit code is 1 if a file is damaged or missing.`,
 			}
 			if len(args) > 0 {
 				var repo cache.Repo
-				repo, _, err = inCache(args[0])
+				_, repo, _, err = inCache(args[0])
 				repos = []cache.Repo{repo}
 			}
 			if err != nil {
@@ -222,7 +209,7 @@ func (a *App) verify(ctx context.Context, repos []cache.Repo) error {
 			fmt.Fprintln(a.Stdout(), "  "+d.String())
 		}
 		if len(v.Unknown) > 0 {
-			fmt.Fprintln(a.Stdout(), "  without a hash: "+choice.List(v.Unknown))
+			fmt.Fprintln(a.Stdout(), "  without a hash: "+catalog.List(v.Unknown))
 		}
 		bad += len(v.Damaged)
 	}

@@ -40,7 +40,7 @@ func TestWordsAreNamesOrPrompts(t *testing.T) {
 	}
 	for _, prompt := range []string{"17-5", "12/4", "3.14", "2+2", "hello", "What is 17-5?",
 		"Which is faster, gpt-oss:20b?", "x=3.5", "", "-", "well-known", "1:2", "100/7", "gut1", "naïve-1"} {
-		if model, typed, given, err := splitArguments([]string{prompt}); err != nil || model != demoName || typed != prompt ||
+		if model, typed, given, err := splitArguments([]string{prompt}); err != nil || model != models.DemoName || typed != prompt ||
 			!given {
 			t.Errorf("%q: model %q, prompt %q, %v", prompt, model, typed, err)
 		}
@@ -56,7 +56,7 @@ func TestWordsAreNamesOrPrompts(t *testing.T) {
 		"v1.2":                     "runner run demo v1.2", "https://example.com/x1": "ORG/REPO"} {
 		model, _, given, err := splitArguments([]string{word})
 		if err == nil && model == word {
-			_, err = new(App).resolve(word)
+			_, err = new(App).resolve(t.Context(), word)
 		}
 		var e *models.Error
 		if given || !errors.As(err, &e) || !strings.Contains(e.Hint(), want) {

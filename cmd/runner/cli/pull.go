@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,10 +16,9 @@ import (
 	"runner/cmd/runner/render"
 	"runner/models"
 	"runner/models/cache"
-	"runner/models/choice"
+	"runner/models/catalog"
 	"runner/models/hub"
 	"runner/models/hub/download"
-	"runner/models/installed"
 	"runner/models/names"
 	"runner/models/pull"
 )
@@ -83,47 +83,28 @@ func (a *App) pull(ctx context.Context, name string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	plan, chosen, err := a.planPull(planning, client, name)
+	plan, err := a.planPull(planning, client, name)
 	if e := (*hub.Error)(nil); isHere && errors.As(err, &e) && (e.Kind == hub.Offline || e.Temporary) {
 		a.Complain("warning: the model is here, but whether it is the newest version is not known: " + e.Error())
-		return a.ready(here.name, here.snapshot, asJSON)
+		return a.ready(here.Name, here.Dir, asJSON)
 	}
 	if err != nil {
 		return err
 	}
 	if !asJSON {
-		a.Note(describePull(plan, chosen))
+		a.Note(describePull(plan))
 	}
-	return a.fetch(ctx, plan, chosen, asJSON, false)
+	return a.fetch(ctx, plan, asJSON, false)
 }
 
-// pulled is a whole model in the Hugging Face cache.
-type pulled struct{ name, snapshot string }
-
-// pulledBefore finds the model that a name means in the Hugging Face cache.
-func pulledBefore(name string) (pulled, bool) {
-	n, err := names.Parse(name, models.Hosts()...)
-	if err != nil {
-		return pulled{}, false
+// pulledBefore finds the whole model that a name means in the Hugging Face cache.
+func pulledBefore(name string) (m catalog.Entry, ok bool) {
+	_, _, found, _ := inCache(name) // what is wrong is said when the pull is planned
+	i := slices.IndexFunc(found, func(e catalog.Entry) bool { return e.Problem == "" })
+	if i < 0 {
+		return m, false
 	}
-	repo, selector, err := inCache(name)
-	if err != nil {
-		return pulled{}, false
-	}
-	commit, err := repo.Main()
-	if n.Revision != "" {
-		commit, err = repo.Commit(n.Revision)
-	}
-	if err != nil {
-		return pulled{}, false
-	}
-	snapshot, err := repo.Snapshot(commit)
-	for _, m := range installed.Select(installed.InCommit(repo, commit), selector) {
-		if m.Problem == "" && err == nil {
-			return pulled{m.Name, snapshot}, true
-		}
-	}
-	return pulled{}, false
+	return found[i], true
 }
 
 // ready says that a model is here.
@@ -142,28 +123,28 @@ func (a *App) offerPull(ctx context.Context, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	plan, chosen, err := a.planPull(ctx, client, name)
+	plan, err := a.planPull(ctx, client, name)
 	if err != nil {
 		return false, err
 	}
-	fmt.Fprint(a.Stderr(), render.Wrap(offer(name, plan, chosen), a.noteWidth()-len(" yes"))+" ")
+	fmt.Fprint(a.Stderr(), render.Wrap(offer(name, plan), a.noteWidth()-len(" yes"))+" ")
 	yes, err := a.answersYes(ctx)
 	if err != nil || !yes {
 		return false, err
 	}
-	if err = a.fetch(ctx, plan, chosen, false, true); ctx.Err() != nil {
+	if err = a.fetch(ctx, plan, false, true); ctx.Err() != nil {
 		return true, a.stopped()
 	}
 	return true, err
 }
 
 // offer is the question whether to download a model, with all that speaks against it.
-func offer(name string, plan *pull.Plan, chosen choice.Choice) string {
+func offer(name string, plan *pull.Plan) string {
 	question := render.CleanLine(name) + " is not on this machine. "
-	if chosen.TooBig {
+	if plan.TooBig {
 		question += tooBig + ". "
 	}
-	return question + "Download " + describePull(plan, chosen) + "? [y/N]"
+	return question + "Download " + describePull(plan) + "? [y/N]"
 }
 
 // answersYes reads the answer to a question. An end of the input, or of ctx, is an interrupt.
@@ -192,8 +173,8 @@ func (a *App) answersYes(ctx context.Context) (bool, error) {
 const tooBig = "This machine may not have the memory for this model, and it is the smallest there is"
 
 // fetch downloads what a plan says. asked reports that the user said yes to it.
-func (a *App) fetch(ctx context.Context, plan *pull.Plan, chosen choice.Choice, asJSON, asked bool) error {
-	if chosen.TooBig && !asked {
+func (a *App) fetch(ctx context.Context, plan *pull.Plan, asJSON, asked bool) error {
+	if plan.TooBig && !asked {
 		a.Complain("warning: " + tooBig)
 	}
 	for _, r := range plan.Refused {
@@ -229,7 +210,7 @@ func (a *App) fetch(ctx context.Context, plan *pull.Plan, chosen choice.Choice, 
 			_ = enc.Encode(line) // the download goes on
 		}
 	}
-	result, err := plan.Run(ctx, pull.Options{Download: download.Options{Report: report}})
+	result, err := plan.Run(ctx, report)
 	bars.End(err == nil)
 	if err != nil {
 		return err
@@ -237,7 +218,7 @@ func (a *App) fetch(ctx context.Context, plan *pull.Plan, chosen choice.Choice, 
 	if !result.Linked {
 		a.Complain("warning: links do not work here, so other revisions of the model do not share its files")
 	}
-	return a.ready(pull.Spelled(plan, chosen), result.Snapshot, asJSON)
+	return a.ready(plan.Model.Spelled(), result.Snapshot, asJSON)
 }
 
 // unusual explains states that a reader would wonder about.
@@ -318,24 +299,23 @@ func again(err error) string {
 }
 
 // planPull finds the repository and the files that a name means.
-func (a *App) planPull(ctx context.Context, client *hub.Client, name string) (*pull.Plan, choice.Choice, error) {
-	var chosen choice.Choice
+func (a *App) planPull(ctx context.Context, client *hub.Client, name string) (*pull.Plan, error) {
 	parsed, err := names.Parse(name, models.Hosts()...)
 	if err != nil {
-		return nil, chosen, err
+		return nil, err
 	}
-	if name == demoName {
-		return nil, chosen, Input("%s is part of this program", demoName).Hint("use it: runner run %s", demoName)
+	if name == models.DemoName {
+		return nil, Input("%s is part of this program", name).Hint("use it: runner run %s", name)
 	}
 	if repos, _ := parsed.OnHub(); len(repos) == 0 {
 		e := Input("no model %q is known", name).Hint("name a repository of the hub as ORG/REPO")
 		if near := models.Near(name); len(near) > 0 {
 			e.advice = models.DidYouMean(near)
 		}
-		return nil, chosen, e
+		return nil, e
 	}
-	plan, chosen, err := pull.NewNamedPlan(ctx, client, cache.Default(), parsed, a.FreeMemory())
-	return plan, chosen, suggest(parsed, err)
+	plan, err := pull.NewPlan(ctx, client, cache.Default(), parsed, a.FreeMemory())
+	return plan, suggest(parsed, err)
 }
 
 // suggest adds the nearest names to the hub's error that it has no such repository.
@@ -354,12 +334,12 @@ func suggest(n names.Name, err error) error {
 }
 
 // describePull says in one line what will be downloaded.
-func describePull(p *pull.Plan, c choice.Choice) string {
+func describePull(p *pull.Plan) string {
 	what := []string{p.ID}
-	if c.Quant != "" {
-		what = append(what, c.Quant)
+	if p.Model.Quant != "" {
+		what = append(what, p.Model.Quant)
 	}
-	what = append(what, render.Size(p.Size()))
+	what = append(what, render.Size(p.Model.Bytes()))
 	if n := len(p.Items); n > 1 {
 		what = append(what, fmt.Sprintf("%d files", n))
 	}
@@ -369,8 +349,8 @@ func describePull(p *pull.Plan, c choice.Choice) string {
 	if p.Gated {
 		what = append(what, "gated: its owner wants its terms accepted first")
 	}
-	if missing := p.Missing(); missing < p.Size() {
-		what = append(what, render.Size(p.Size()-missing)+" of that are already here")
+	if missing := p.Missing(); missing < p.Model.Bytes() {
+		what = append(what, render.Size(p.Model.Bytes()-missing)+" of that are already here")
 	}
 	return strings.Join(what, ", ")
 }

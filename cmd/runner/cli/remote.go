@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -86,7 +85,7 @@ func (a *App) UseRemote(r RemoteFlags) { a.remotes, a.tokenizers = r.Remote, r.t
 // address checks that the flags for engines at addresses have a model to act on, and gives each model its tokenizer.
 // Values from a settings file or a variable are not refused, because they are for other commands, too.
 func (a *App) address(list ...served) error {
-	away := func(s served) bool { return IsAddress(s.model.Path) }
+	away := func(s served) bool { return s.model.Source == models.Address }
 	if !slices.ContainsFunc(list, away) {
 		for _, name := range AddressFlags {
 			if a.Given(name) {
@@ -116,38 +115,15 @@ func (a *App) address(list ...served) error {
 	return nil
 }
 
-// IsAddress reports whether a name of a model is the address of an engine: http://HOST:PORT or KIND+http://HOST:PORT. An
-// address with a path, without a kind, is that of a page.
-func IsAddress(name string) bool {
-	kind, address := SplitKind(name)
-	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.ContainsAny(name, " \n\t") {
-		return false
-	}
-	return kind != "" || strings.Trim(u.Path, "/") == "" && u.RawQuery == "" && u.Fragment == ""
-}
-
-// SplitKind splits an address into the kind of engine and the URL.
-func SplitKind(name string) (kind, address string) {
-	scheme, rest, ok := strings.Cut(name, "://")
-	if kind, http, found := strings.Cut(scheme, "+"); ok && found {
-		return kind, http + "://" + rest
-	}
-	return "", name
-}
-
 // remoteAt says how to reach the engine at an address.
 func (a *App) remoteAt(name string) Remote {
 	r := a.remotes
-	r.Kind, r.URL = SplitKind(name)
+	r.Kind, r.URL, _ = models.SplitAddress(name)
 	if t := a.tokenizerAt[name]; t != "" {
 		r.Tokenizer = t
 	}
 	return r
 }
-
-// remoteModel is the model of the engine at an address. It has no files.
-func remoteModel(address string) models.Model { return models.Model{Name: address, Path: address} }
 
 // remoteName asks the engine at an address for the name of its model.
 func (a *App) remoteName(ctx context.Context, address string) (string, error) {

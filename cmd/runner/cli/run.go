@@ -27,9 +27,6 @@ import (
 	"runner/runner"
 )
 
-// demoName is the name of the bundled model.
-const demoName = "demo"
-
 func (a *App) runCommand() *cobra.Command {
 	o := &runOptions{}
 	o.addRooms(a, Recorded{On: []string{"trace"}, Usage: "keep a sealed trace of the run; see runner trace",
@@ -220,18 +217,18 @@ func (o *runOptions) arguments(args []string) (model, typed string, given bool, 
 func splitArguments(args []string) (model, typed string, given bool, err error) {
 	switch {
 	case len(args) == 0:
-		return demoName, "", false, nil
+		return models.DemoName, "", false, nil
 	case len(args) == 2:
 		return args[0], args[1], true, nil
-	case args[0] == demoName || models.IsName(args[0]) || IsAddress(args[0]):
+	case models.IsName(args[0]):
 		return args[0], "", false, nil
 	case models.LooksLikeName(args[0]):
-		if _, err := models.Resolve(args[0]); err != nil {
+		if _, err := models.Find(args[0], 0); err != nil {
 			return "", "", false, notPrompt(args[0], err)
 		}
 		return args[0], "", false, nil
 	}
-	return demoName, args[0], true, nil
+	return models.DemoName, args[0], true, nil
 }
 
 // notPrompt adds to the error of a word that was taken for a name how to send it as a prompt.
@@ -296,15 +293,14 @@ func (a *App) readRequestFiles(o *runOptions) (cfg runner.Config, err error) {
 	return cfg, nil
 }
 
-// resolve finds the model called name. The zero Model is the demo.
-func (a *App) resolve(name string) (models.Model, error) {
-	if name == demoName {
-		return models.Model{}, nil
+// resolve finds the model called name. It unpacks the bundled one if necessary.
+func (a *App) resolve(ctx context.Context, name string) (models.Model, error) {
+	m, err := models.Resolve(name, a.FreeMemory())
+	if err != nil || m.Source != models.Demo {
+		return m, err
 	}
-	if IsAddress(name) {
-		return remoteModel(name), nil
-	}
-	return models.ResolveFor(name, a.FreeMemory())
+	path, err := a.engine.Demo(ctx)
+	return models.Unpacked(path), err
 }
 
 // chosen says which of several quantizations a model is.
@@ -322,7 +318,7 @@ func (a *App) mayPull(err error) bool {
 
 // resolveOrPull finds the model called name. On a terminal it offers to download one that is not here.
 func (a *App) resolveOrPull(ctx context.Context, name string) (models.Model, error) {
-	m, err := a.resolve(name)
+	m, err := a.resolve(ctx, name)
 	if !a.mayPull(err) {
 		return m, err
 	}
@@ -334,22 +330,14 @@ func (a *App) resolveOrPull(ctx context.Context, name string) (models.Model, err
 	case !pulled:
 		return m, Input("%s is not on this machine", name).From(err).Hint("%s", hint(err))
 	}
-	return a.resolve(name)
+	return a.resolve(ctx, name)
 }
 
-// open loads a model and returns how long that took. It warns where the model differs from what cfg asks for. The zero
-// Model is the demo.
+// open loads a model and returns how long that took. It warns where the model differs from what cfg asks for.
 func (a *App) open(ctx context.Context, m models.Model, cfg backend.Config, rc runner.Config,
 	spinner *render.Spinner) (generator, time.Duration, error) {
 	defer spinner.Stop()
 	begin := time.Now()
-	if m.Path == "" {
-		path, err := a.engine.Demo(ctx)
-		if err != nil {
-			return nil, 0, err
-		}
-		m = models.Model{Name: demoName, Path: path}
-	}
 	spinner.Set("loading " + render.CleanLine(m.Name))
 	if cfg.Sequences == 0 {
 		cfg.Sequences = 2 // one conversation and its summary pass
@@ -358,13 +346,13 @@ func (a *App) open(ctx context.Context, m models.Model, cfg backend.Config, rc r
 		spinner.Set(fmt.Sprintf("loading %s %3.0f%%", render.CleanLine(m.Name), 100*fraction))
 		return ctx.Err() == nil
 	}
-	gen, err := a.load(ctx, m.Path, cfg, rc)
+	gen, err := a.load(ctx, m, cfg, rc)
 	took := time.Since(begin)
 	switch {
 	case err == nil:
 		spinner.Stop()
 		info := gen.Info()
-		a.warnLoaded(&cfg, info)
+		a.warnLoaded(&cfg, m, info)
 		if warning := splitWarning(&info); warning != "" {
 			a.Complain("warning: " + warning)
 		}
@@ -377,7 +365,7 @@ func (a *App) open(ctx context.Context, m models.Model, cfg backend.Config, rc r
 // openByName is open for the model called name.
 func (a *App) openByName(ctx context.Context, name string, cfg backend.Config, rc runner.Config,
 	spinner *render.Spinner) (generator, time.Duration, error) {
-	m, err := a.resolve(name)
+	m, err := a.resolve(ctx, name)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -130,7 +130,7 @@ func (a *App) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	}
 	s := server.New(cfg)
 	for _, m := range list {
-		o.Files = append(o.Files, m.model.Parts...)
+		o.Files = append(o.Files, m.model.Files.Parts()...)
 	}
 	o.Server, o.Calls, o.Slots, o.Logger = s, rc.CallMemory, cfg.Slots, cfg.Logger
 	if err := mountFormats(ctx, o); err != nil {
@@ -179,29 +179,29 @@ func (a *App) announce(o *serveOptions, list []served, at net.Addr, cfg server.C
 // with the same name.
 func (a *App) resolveServed(ctx context.Context, args []string) ([]served, error) {
 	if len(args) == 0 {
-		args = []string{demoName}
+		args = []string{models.DemoName}
 	}
 	var list []served
 	for _, arg := range args {
 		name, model, ok := strings.Cut(arg, "=")
 		switch {
-		case IsAddress(model) && name != "": // an address may have a name, like a file
+		case models.IsAddress(model) && name != "": // an address may have a name, like a file
 		case !ok || strings.Contains(name, "://"): // an address may have a query
 			name, model = "", arg
 		case name == "" || model == "":
 			return nil, Usage("%q names no model", arg).Hint("use NAME=MODEL")
 		}
-		m, err := a.resolve(model)
+		m, err := a.resolve(ctx, model)
 		a.chosen(m)
-		if err == nil && model != demoName && !IsAddress(model) {
-			_, err = a.choose(ctx, m.Path, a.isolation.Folder, a.warnEngine)
+		if err == nil && (m.Source == models.GGUF || m.Source == models.Folder) {
+			_, err = a.choose(ctx, m, a.isolation.Folder, a.warnEngine)
 		}
 		if err != nil {
 			return nil, err
 		}
 		s := served{name: name, model: m}
 		switch {
-		case IsAddress(model):
+		case m.Source == models.Address:
 			if s.name == "" {
 				if s.name, err = a.remoteName(ctx, model); err != nil {
 					return nil, err
@@ -264,22 +264,14 @@ func (a *App) newPool(ctx context.Context, o *serveOptions, list []served, rc ru
 	var cards []wire.Card
 	crossings := map[string]*runner.Crossings{}
 	for i, s := range list {
-		if path := s.model.Path; IsAddress(path) {
+		if path := s.model.Path; s.model.Source == models.Address {
 			if crossings[path] == nil {
 				crossings[path] = runner.NewCrossings()
 			}
 			s.crossings = crossings[path]
 		}
 		card := wire.Card{Name: s.name, Added: time.Now()}
-		parts := s.model.Parts
-		if s.model.Path == "" {
-			path, err := a.engine.Demo(ctx)
-			if err != nil {
-				return nil, nil, err
-			}
-			parts = []string{path}
-		}
-		for _, p := range parts {
+		for _, p := range s.model.Files.Parts() {
 			info, err := os.Stat(p)
 			if err != nil {
 				return nil, nil, Input("the files of model %q cannot be read", s.name).From(err).
@@ -336,30 +328,29 @@ func othersOf(name string, cfg pool.Config, loaded func(name string) bool) (size
 // openServed loads a model for the server. others are the sizes of the models that may be loaded later.
 func (a *App) openServed(ctx context.Context, o *serveOptions, s served, others []int64, files *modelFiles,
 	rc runner.Config) (wire.Loaded, error) {
-	cfg, path := o.model, s.model.Path
+	cfg := o.model
 	cfg.Others, rc.Crossings = others, s.crossings
-	if path == "" { // it is written again if somebody has changed it
-		var err error
-		if path, err = a.engine.Demo(ctx); err != nil {
-			return nil, err
-		}
-	}
+	// Every run takes one sequence and every summary another one. Unused sequences cache earlier conversations.
+	cfg.Sequences = 2 * o.runner.Parallel
 	var from *models.Snapshot
-	if !IsAddress(path) {
-		var err error
-		if from, err = files.take(ctx, s.name, path); err != nil {
+	var err error
+	switch {
+	case s.model.Source != models.Address:
+		if s.model.Source == models.Demo { // it is written again if somebody has changed it
+			if _, err := a.engine.Demo(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if from, err = files.take(ctx, s.name, s.model); err != nil {
 			return nil, err
 		}
 		cfg.Files, rc.Weights = from, from
-	}
-	// Every run takes one sequence and every summary another one. Unused sequences cache earlier conversations.
-	cfg.Sequences = 2 * o.runner.Parallel
-	if IsAddress(path) && !o.parallelGiven { // as many as the engine computes at a time
+	case !o.parallelGiven: // as many as the engine computes at a time
 		cfg.Sequences, rc.Parallel = 0, 0
 	}
 	cfg.Progress = func(float32) bool { return ctx.Err() == nil }
 	rc.Logger = rc.Logger.With("model", s.name) // two names may be of one file
-	r, err := a.newRunner(ctx, path, cfg, rc)
+	r, err := a.newRunner(ctx, s.model, cfg, rc)
 	if err != nil {
 		return nil, err
 	}
@@ -370,8 +361,8 @@ func (a *App) openServed(ctx context.Context, o *serveOptions, s served, others 
 	if err := r.CheckSampling(&o.Defaults.Sampling); err != nil {
 		return nil, errors.Join(fmt.Errorf("model %q: %w", s.name, err), r.Close())
 	}
-	a.warnLoaded(&o.model, r.Info())
 	info := r.Info()
+	a.warnLoaded(&o.model, s.model, info)
 	if warning := splitWarning(&info); warning != "" {
 		rc.Logger.Warn(warning)
 	}

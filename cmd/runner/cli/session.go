@@ -69,7 +69,7 @@ func (s *Session) Check(cmd *cobra.Command, args []string) (err error) {
 	if err := s.app.Isolate(o.isolation); err != nil {
 		return err
 	}
-	if s.model, err = s.app.resolve(append(args, demoName)[0]); err != nil {
+	if s.model, err = s.app.resolve(cmd.Context(), append(args, models.DemoName)[0]); err != nil {
 		return err
 	}
 	s.cfg, err = s.app.readRequestFiles(o)

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"syscall"
 	"time"
 
 	"runner/models/cache"
+	"runner/models/catalog"
 	"runner/models/hub"
 )
 
@@ -94,7 +94,7 @@ type download struct {
 	client *hub.Client
 	repo   cache.Repo
 	commit string
-	file   hub.File
+	file   catalog.File
 	part   *partial
 
 	mu sync.Mutex
@@ -107,21 +107,10 @@ type download struct {
 	ranges bool
 }
 
-// IsThere reports whether the cache has the blob of a file, in the right size. Its content was verified when it was
-// written.
-func IsThere(repo cache.Repo, f hub.File) bool {
-	blob, err := repo.Blob(f.Etag)
-	if err != nil {
-		return false
-	}
-	info, err := os.Stat(blob)
-	return err == nil && info.Mode().IsRegular() && info.Size() == f.Size
-}
-
 // Get brings a file of a commit into the cache's blobs, if it is not there. It goes on where an earlier download of the
 // same content ended, and keeps what it got when ctx ends. The error is the context's cause, a [*hub.Error] or an
 // [*Error]; each of the latter two has a hint. Errors of the disk are wrapped.
-func Get(ctx context.Context, client *hub.Client, repo cache.Repo, commit string, f hub.File, o Options) error {
+func Get(ctx context.Context, client *hub.Client, repo cache.Repo, commit string, f catalog.File, o Options) error {
 	if o.Connections <= 0 {
 		o.Connections = 4
 	}
@@ -144,7 +133,7 @@ func (d *download) get(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if IsThere(d.repo, d.file) {
+	if d.repo.HasBlob(d.file) {
 		d.sweep()
 		d.there()
 		return nil
@@ -160,7 +149,7 @@ func (d *download) get(ctx context.Context) (err error) {
 		return err
 	}
 	defer unlock()
-	if IsThere(d.repo, d.file) {
+	if d.repo.HasBlob(d.file) {
 		_, _ = discard(d.repo.Blobs(), d.file.Etag)
 		d.there()
 		return nil

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"runner/models/cache"
+	"runner/models/catalog"
 	"runner/models/hub"
 	"runner/models/hub/hubtest"
 )
@@ -36,7 +37,7 @@ type place struct {
 	*hubtest.Hub
 	t      testing.TB
 	repo   cache.Repo
-	file   hub.File
+	file   catalog.File
 	commit string
 	want   []byte
 	client *hub.Client
@@ -55,7 +56,7 @@ func newPlace(t testing.TB, want []byte, lfs bool) *place {
 		t.Fatal(err)
 	}
 	p := &place{Hub: h, t: t, repo: repo, commit: m.Commit, want: want,
-		file: hub.File{Path: f.Path, Size: int64(len(want)), Etag: f.Etag()}}
+		file: catalog.File{Path: f.Path, Size: int64(len(want)), Etag: f.Etag()}}
 	c, err := hub.New(config(h.URL, "test"))
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +153,7 @@ func (p *place) partial() string {
 
 // verifiedOnDisk lists the parts of the file that are on disk with the hash of a journal, like a resumed download finds
 // them.
-func verifiedOnDisk(blobs string, f hub.File) (parts [][2]int64) {
+func verifiedOnDisk(blobs string, f catalog.File) (parts [][2]int64) {
 	for _, found := range find(blobs, f.Etag) {
 		journal, err := os.ReadFile(filepath.Join(found.dir, "journal"))
 		if err != nil {

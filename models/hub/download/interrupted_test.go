@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"runner/models/cache"
+	"runner/models/catalog"
 	"runner/models/hub"
 	"runner/models/hub/hubtest"
 )
@@ -24,7 +25,7 @@ import (
 // job is a download for a process of its own.
 type job struct {
 	Endpoint, Cache, Commit string
-	File                    hub.File
+	File                    catalog.File
 	Connections             int
 	Attempt                 string
 }

@@ -251,9 +251,10 @@ func (p *partial) release() {
 // Unfinished is a file that is half here.
 type Unfinished struct {
 	Etag string
-	// Folder is where its bytes gather. Path is the file's path in the repository, or "" if that is not known.
-	Folder, Path string
-	// Size is the file's size, and Have is how much of it the journal says is here, both in bytes.
+	// At is where its bytes gather. Path is the file's path in the repository, or "" if that is not known.
+	At, Path string
+	// Size is the file's size, or 0 if that is not known. Have is how much of it is here, as the journal says. Both are in
+	// bytes.
 	Size, Have int64
 	// Active reports that a program is at work on it.
 	Active bool
@@ -265,7 +266,7 @@ func Find(repo cache.Repo) []Unfinished {
 	for _, f := range find(repo.Blobs(), "") {
 		u := Unfinished{Etag: f.etag, Active: f.owner.machine != nobody && repo.Locked(f.etag)}
 		if err := u.read(filepath.Join(f.dir, "journal")); err == nil {
-			u.Folder, u.Path = f.dir, nameIn(f.dir)
+			u.At, u.Path = f.dir, nameIn(f.dir)
 			all = append(all, u)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"runner/models/cache"
+	"runner/models/catalog"
 	"runner/models/hub"
 	"runner/models/hub/hubtest"
 	"runner/testenv"
@@ -70,7 +71,7 @@ func TestSpeed(t *testing.T) {
 			t.Fatal(err)
 		}
 		began = time.Now()
-		err = Get(t.Context(), client, repo, m.Commit, hub.File{Path: f.Path, Size: size, Etag: f.SHA256}, Options{})
+		err = Get(t.Context(), client, repo, m.Commit, catalog.File{Path: f.Path, Size: size, Etag: f.SHA256}, Options{})
 		ours = append(ours, time.Since(began))
 		if err != nil {
 			t.Fatal(err)

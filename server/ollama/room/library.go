@@ -12,9 +12,10 @@ import (
 
 	"runner/cmd/runner/cli"
 	"runner/models/cache"
-	"runner/models/choice"
+	"runner/models/catalog"
 	"runner/models/hub"
 	"runner/models/hub/download"
+	"runner/models/installed"
 	"runner/models/library"
 	"runner/models/names"
 	"runner/server/ollama"
@@ -56,8 +57,8 @@ func (s *servedLibrary) List() (cards []wire.Card) {
 	return cards
 }
 
-func cardOf(m library.Model) wire.Card {
-	return wire.Card{Name: m.Spelled(), Size: m.Bytes, Modified: m.Modified, Digest: m.Claimed, Family: m.Architecture,
+func cardOf(m catalog.Entry) wire.Card {
+	return wire.Card{Name: m.Spelled(), Size: m.Bytes(), Modified: installed.Modified(&m), Digest: m.Claimed(), Family: m.Architecture,
 		Parameters: m.Parameters, Quantization: m.Quant}
 }
 
@@ -67,7 +68,7 @@ func (s *servedLibrary) Find(name string) (wire.Card, error) {
 	if err != nil {
 		return wire.Card{}, s.wireError(err)
 	}
-	m.Describe()
+	installed.Describe(&m)
 	return cardOf(m), nil
 }
 
@@ -128,7 +129,7 @@ func (s *servedLibrary) wireError(err error) error {
 	if err == nil {
 		return nil
 	}
-	name, file, asked, fetched := (*names.Error)(nil), (*choice.Error)(nil), (*hub.Error)(nil), (*download.Error)(nil)
+	name, file, asked, fetched := (*names.Error)(nil), (*catalog.Error)(nil), (*hub.Error)(nil), (*download.Error)(nil)
 	answer := func(status int, code, format string, args ...any) *wire.Error {
 		e := wire.Errorf(status, code, format, args...)
 		if e.Err = err; status < http.StatusInternalServerError { // else the request is not to blame

@@ -1,4 +1,4 @@
-package choice_test
+package catalog_test
 
 import (
 	"encoding/json"
@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"runner/models/choice"
+	"runner/models/catalog"
 )
 
 var update = flag.Bool("update", false, "write the golden file")
@@ -65,10 +65,10 @@ var asked = map[string][]string{
 	"both":              {"model.safetensors"},
 }
 
-func files(t *testing.T, lines []string) (files []choice.File) {
+func files(t *testing.T, lines []string) (files []catalog.File) {
 	t.Helper()
 	for _, line := range lines {
-		var f choice.File
+		var f catalog.File
 		if _, err := fmt.Sscanf(line, "%s %d", &f.Path, &f.Size); err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func TestChoices(t *testing.T) {
 		fmt.Fprintf(&b, "%s\n", name)
 		all := files(t, repositories[name])
 		ask := func(wanted string, memory int64) {
-			c, err := choice.Choose(all, wanted, memory*gib)
+			c, err := catalog.Choose(all, wanted, memory*gib)
 			fmt.Fprintf(&b, "  %-30s", fmt.Sprintf("%q in %d GiB", wanted, memory))
 			if err != nil {
 				fmt.Fprintf(&b, " error: %v\n", err)
@@ -101,8 +101,8 @@ func TestChoices(t *testing.T) {
 			for _, f := range c.Files {
 				paths = append(paths, f.Path)
 			}
-			fmt.Fprintf(&b, " %s %q %.1f GB", c.Format, c.Quant, float64(c.Bytes)/1e9)
-			if c.TooBig {
+			fmt.Fprintf(&b, " %s %q %.1f GB", c.Format, c.Quant, float64(c.Bytes())/1e9)
+			if !c.Fits(memory * gib) {
 				b.WriteString(", too big")
 			}
 			fmt.Fprintf(&b, ": %s\n", strings.Join(paths, " "))
@@ -113,11 +113,15 @@ func TestChoices(t *testing.T) {
 		for _, wanted := range asked[name] {
 			ask(wanted, 16)
 		}
-		c, err := choice.Choose(all, "", 16*gib)
-		for _, l := range c.LeftOut {
-			fmt.Fprintf(&b, "    without %s: %s\n", l.Path, l.Why)
+		c, err := catalog.Choose(all, "", 16*gib)
+		for _, f := range leftOut(all, c) {
+			why := catalog.NotModel(f.Path)
+			if c.Format == catalog.GGUF && why != "" {
+				f.Path += ": " + why
+			}
+			fmt.Fprintf(&b, "    without %s\n", f.Path)
 		}
-		var e *choice.Error
+		var e *catalog.Error
 		if err != nil && (!errors.As(err, &e) || e.Hint() == "" || strings.Contains(e.Error(), "\n")) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -140,19 +144,29 @@ func TestChoices(t *testing.T) {
 	}
 }
 
+// leftOut returns the files of a repository that are not part of what was chosen, if anything was, sorted by path.
+func leftOut(all []catalog.File, chosen catalog.Entry) []catalog.File {
+	if chosen.Path == "" {
+		return nil
+	}
+	rest := slices.DeleteFunc(slices.Clone(all), func(f catalog.File) bool { return slices.Contains(chosen.Files, f) })
+	slices.SortFunc(rest, func(a, b catalog.File) int { return strings.Compare(a.Path, b.Path) })
+	return rest
+}
+
 // TestEveryChoiceIsAModel makes random repositories and holds what callers rely on.
 func TestEveryChoiceIsAModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	stems := []string{"m", "gpt-oss-20b", "a/b", "mmproj-m", "mtp-m", "m.imatrix", "X-UD"}
 	others := []string{"config.json", "model.safetensors", "tokenizer.json", "original/model.safetensors", "x.bin",
 		"README.md"}
-	quants := append(choice.Quants(), "", "weird")
+	quants := append(catalog.Quants(), "", "weird")
 	chosen, refused := 0, 0
 	for range 3000 {
-		var all []choice.File
+		var all []catalog.File
 		add := func(path string) {
-			if !slices.ContainsFunc(all, func(f choice.File) bool { return f.Path == path }) {
-				all = append(all, choice.File{Path: path, Size: random.Int64N(40 * gib)})
+			if !slices.ContainsFunc(all, func(f catalog.File) bool { return f.Path == path }) {
+				all = append(all, catalog.File{Path: path, Size: random.Int64N(40 * gib)})
 			}
 		}
 		for range random.IntN(8) {
@@ -177,41 +191,40 @@ func TestEveryChoiceIsAModel(t *testing.T) {
 		if random.IntN(2) == 0 && len(all) > 0 {
 			wanted = all[random.IntN(len(all))].Path
 		}
-		c, err := choice.Choose(all, wanted, memory)
+		c, err := catalog.Choose(all, wanted, memory)
 		if err != nil {
 			refused++
 			continue
 		}
 		chosen++
 		describe := func() string { text, _ := json.Marshal([]any{all, wanted, memory, c}); return string(text) }
-		if len(c.Files)+len(c.LeftOut) != len(all) || len(c.Files) == 0 {
-			t.Fatalf("%d files are chosen and %d left out of %d: %s", len(c.Files), len(c.LeftOut), len(all), describe())
+		if len(c.Files)+len(leftOut(all, c)) != len(all) || len(c.Files) == 0 || len(c.Files) != c.Count {
+			t.Fatalf("%d files of %d are chosen: %s", len(c.Files), len(all), describe())
 		}
 		var sum int64
 		for _, f := range c.Files {
 			sum += f.Size
-			if c.Format == choice.GGUF && choice.NotModel(f.Path) != "" || strings.Contains(f.Path, "original/") {
+			if c.Format == catalog.GGUF && catalog.NotModel(f.Path) != "" || strings.Contains(f.Path, "original/") {
 				t.Fatalf("%s is chosen: %s", f.Path, describe())
 			}
 		}
-		if sum != c.Bytes || c.TooBig != (memory > 0 && choice.Need(sum) > memory) {
+		if sum != c.Bytes() || c.Fits(memory) != (memory == 0 || catalog.Need(sum) <= memory) {
 			t.Fatalf("sizes: %s", describe())
 		}
-		if c.Format == choice.GGUF {
-			if parts := choice.Parts(c.Files[0].Path); len(parts) != len(c.Files) {
+		if c.Format == catalog.GGUF {
+			if parts := catalog.Parts(c.Files[0].Path); len(parts) != len(c.Files) {
 				t.Fatalf("parts are missing: %s", describe())
 			}
 		}
-		if c.TooBig && wanted == "" && c.Format == choice.GGUF {
-			models, _ := choice.GGUFs(all)
-			for _, m := range models {
-				if m.Whole() && choice.Need(m.Bytes) <= memory {
-					t.Fatalf("%s fits: %s", m.Path, describe())
+		if !c.Fits(memory) && wanted == "" && c.Format == catalog.GGUF {
+			for _, e := range catalog.GGUFs(all) {
+				if e.Problem == "" && e.Fits(memory) {
+					t.Fatalf("%s fits: %s", e.Path, describe())
 				}
 			}
 		}
 		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		again, err := choice.Choose(all, wanted, memory)
+		again, err := catalog.Choose(all, wanted, memory)
 		if a, b := fmt.Sprint(again, err), fmt.Sprint(c, error(nil)); a != b {
 			t.Fatalf("the order of the files matters: %s, %s", a, b)
 		}
@@ -229,7 +242,7 @@ func TestQuantOf(t *testing.T) {
 		"m.gguf": "", "Q4.gguf": "", "embeddinggemma-300m-qat-q8_0.gguf": "Q8_0", "m-Q6_K_L.gguf": "Q6_K_L",
 		"m-Q4_0-Q8_0.gguf": "Q8_0", "BF16/m-Q4_K_S.gguf": "Q4_K_S", "phi-4-bf16.gguf": "BF16", "m-Q40.gguf": "",
 	} {
-		if got := choice.QuantOf(file); got != want {
+		if got := catalog.QuantOf(file); got != want {
 			t.Errorf("%s has %q, want %q", file, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package choice
+package catalog
 
 import (
 	"fmt"
