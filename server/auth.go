@@ -17,14 +17,8 @@ import (
 // If other machines can reach the server, the principal is everybody. Then nobody gets what is for the operator, and
 // nobody gets traces: all callers would share them.
 func (s *Server) local() *wire.Principal {
-	var without []wire.Scope
-	if !s.cfg.ModelsWrite {
-		without = append(without, wire.ScopeModelsWrite)
-	}
-	if s.cfg.Public || len(s.cfg.Proxies) > 0 {
-		without = append(without, wire.ScopeAdmin, wire.ScopeTraceRead, wire.ScopeTraceErase, wire.ScopeTraceAll)
-	}
-	return &wire.Principal{ID: wire.Local, Scopes: wire.Except(without...), Reasoning: reasoning.VisibilityFull}
+	return &wire.Principal{ID: wire.Local, Reasoning: reasoning.VisibilityFull,
+		Scopes: wire.Granted(s.cfg.Granted, s.cfg.Public || len(s.cfg.Proxies) > 0)}
 }
 
 // keyOf returns the API key of a request, from the header that clients of OpenAI, Anthropic or Azure send it in.

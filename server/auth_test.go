@@ -13,6 +13,7 @@ import (
 
 	"runner/backend/fake"
 	"runner/server/keys"
+	"runner/server/ollama"
 	"runner/server/pool"
 	"runner/server/traces"
 	"runner/server/web"
@@ -73,7 +74,7 @@ func TestStrangersAreNoOperators(t *testing.T) {
 		"for this machine": {Config{}, false},
 		"public":           {Config{Public: true}, true},
 		"behind a proxy":   {Config{Proxies: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}, true},
-		"public, and clients may change the models": {Config{Public: true, ModelsWrite: true}, true},
+		"public, and clients may change the models": {Config{Public: true, Granted: []wire.Scope{ollama.ScopeModelsWrite}}, true},
 	} {
 		c.cfg.Pool = pool.New(pool.Config{Models: []pool.Entry{{Name: "a"}}})
 		c.cfg.Cards = []wire.Card{{Name: "a"}}
@@ -107,7 +108,7 @@ func TestStrangersAreNoOperators(t *testing.T) {
 				t.Errorf("%s: %s: %d", name, path, code)
 			}
 		}
-		if may := s.local().May(wire.ScopeModelsWrite); may != c.cfg.ModelsWrite {
+		if may := s.local().May(ollama.ScopeModelsWrite); may != (c.cfg.Granted != nil) {
 			t.Errorf("%s: models:write is %t", name, may)
 		}
 		if err := c.cfg.Pool.Close(); err != nil {

@@ -97,7 +97,7 @@ func TestHostNames(t *testing.T) {
 
 func TestHostsOverHTTP(t *testing.T) {
 	key := "one-secret-for-all-tests"
-	set, err := keys.One(key, false)
+	set, err := keys.One(key)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,8 +35,8 @@ type Config struct {
 	// Aliases are further names of models. A model's own name comes first, then the first alias that matches,
 	// then a name that a client has given it.
 	Aliases []Alias
-	// ModelsWrite says that a server without keys lets its clients change its models.
-	ModelsWrite bool
+	// Granted are scopes that clients have without keys although others do not, see [wire.Permission].
+	Granted []wire.Scope
 	// Keys are the API keys. If they are nil, the server asks for none and is for the user of this machine.
 	Keys *keys.Set
 	// MaxReasoning is how much of the reasoning anybody may see at most; nil means all. Keys may allow less.

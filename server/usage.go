@@ -44,7 +44,7 @@ func (u *usage) list() []wire.KeyFigures {
 	return list
 }
 
-// Figures says what the server does. Only principals with [wire.ScopeAdmin] may see it.
+// Figures says what the server does. Only operators may see it.
 func (s *Server) Figures() wire.Figures {
 	memory := []figures.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	figures.Read(memory)

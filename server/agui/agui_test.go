@@ -456,7 +456,7 @@ func TestValuesOutOfPlace(t *testing.T) {
 	if altered[100] == '`' || altered[100] == '@' {
 		altered[100] = 'x'
 	}
-	another := &wire.Principal{ID: "another", Scopes: wire.Scopes, Reasoning: reasoning.VisibilityFull}
+	another := &wire.Principal{ID: "another", Scopes: wire.Scopes(nil), Reasoning: reasoning.VisibilityFull}
 	anyone, unknown := wiretest.Anyone(), seal.NewKeyring()
 	for name, c := range map[string]struct {
 		keys              *seal.Keyring
@@ -557,7 +557,7 @@ func TestErrorsAreCounted(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	modest := &wire.Principal{ID: "modest", Scopes: wire.Scopes, Reasoning: reasoning.VisibilitySummary}
+	modest := &wire.Principal{ID: "modest", Scopes: wire.Scopes(nil), Reasoning: reasoning.VisibilitySummary}
 	s := serve(t, fake.Config{}, modest, fake.Reply{Say: ""})
 	ask := user("a")
 	long := strings.Repeat("x", 1025)

@@ -10,8 +10,8 @@
 //	id                   names the key in logs, limits and sealed values; letters, digits and . _ -, at most 64;
 //	                     "local" is reserved
 //	sha256               SHA-256 of the key's bytes, hexadecimal
-//	scopes               endpoints: generate, embed, models, models:write, metrics, trace:read, trace:erase, trace:all,
-//	                     admin; absent means all except models:write, trace:all and admin
+//	scopes               endpoints, as package wire and the formats declare them; absent means all that need no entry
+//	                     to name them
 //	reasoning            none, summary or full: the most reasoning that it may see; absent means none
 //	models               names; absent means all
 //	requests_per_minute  0 or absent means no limit
@@ -19,9 +19,9 @@
 //
 // An unknown field is an error, so that a misspelt limit is not ignored.
 //
-// A new scope is added to Scopes in package wire, to the list above and to the advice of an error in this file. The
-// routes that need it name it, and so does x-permission in server/openapi/spec. docs/server.md lists it. Keys without
-// scopes have it from then on.
+// The package of a format declares its scopes, see [wire.Declare]. The routes that need them name them, and so does
+// x-permission in the format's description. docs/server.md lists them. Keys without scopes have a new scope from then on,
+// unless it has to be named.
 package keys
 
 import (
@@ -96,18 +96,14 @@ func (e *Error) Unwrap() error { return e.Err }
 // Hint tells the user what to do next.
 func (e *Error) Hint() string { return e.Advice }
 
-// One returns a set with a single key that may do everything. It may change models if modelsWrite is set.
-func One(key string, modelsWrite bool) (*Set, error) {
+// One returns a set with a single key that may do everything. What a flag has to grant it may do if it is granted.
+func One(key string, granted ...wire.Scope) (*Set, error) {
 	if len(key) < minKey || len(key) > maxKey {
 		return nil, &Error{ID: "key", Detail: fmt.Sprintf("it has %d bytes; %d to %d are allowed", len(key), minKey, maxKey),
 			Advice: "make one with runner serve apikey new"}
 	}
-	scopes := slices.Clone(wire.Scopes)
-	if !modelsWrite {
-		scopes = wire.Except(wire.ScopeModelsWrite)
-	}
 	return newSet(&Key{
-		Principal: wire.Principal{ID: "key", Scopes: scopes, Reasoning: reasoning.VisibilityFull},
+		Principal: wire.Principal{ID: "key", Scopes: wire.Granted(granted, false), Reasoning: reasoning.VisibilityFull},
 		hash:      sha256.Sum256([]byte(key)),
 	}), nil
 }
@@ -243,12 +239,12 @@ func (e *Entry) key() (*Key, error) {
 		return bad("make the key with runner serve apikey new", "sha256 is not the hexadecimal SHA-256 of a key")
 	}
 	if e.Scopes == nil {
-		k.Scopes = wire.Unnamed()
+		k.Scopes = wire.Scopes(func(p *wire.Permission) bool { return !p.Named })
 	}
+	known := wire.Scopes(nil)
 	for _, s := range k.Scopes {
-		if !slices.Contains(wire.Scopes, s) {
-			return bad("use generate, embed, models, models:write, metrics, trace:read, trace:erase, trace:all or admin",
-				"there is no scope %q", s)
+		if !slices.Contains(known, s) {
+			return bad("use some of "+strings.Trim(fmt.Sprint(known), "[]"), "there is no scope %q", s)
 		}
 	}
 	if e.Reasoning != "" {

@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	"runner/reasoning"
+	"runner/server/ollama"
+	_ "runner/server/traces" // declares permissions
+	_ "runner/server/web"
 	"runner/server/wire"
 )
 
@@ -60,17 +63,17 @@ func TestAddedKeysAreFound(t *testing.T) {
 }
 
 func TestOneKey(t *testing.T) {
-	if _, err := One("short", false); err == nil {
+	if _, err := One("short"); err == nil {
 		t.Error("a short key was taken")
 	}
-	for _, modelsWrite := range []bool{false, true} {
-		s, err := One("0123456789abcdef", modelsWrite)
+	for _, granted := range [][]wire.Scope{nil, {ollama.ScopeModelsWrite}} {
+		s, err := One("0123456789abcdef", granted...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		k := s.Find("0123456789abcdef")
 		if k == nil || !k.May(wire.ScopeGenerate) || k.Reasoning != reasoning.VisibilityFull ||
-			k.May(wire.ScopeModelsWrite) != modelsWrite {
+			k.May(ollama.ScopeModelsWrite) != (granted != nil) {
 			t.Errorf("%+v", k)
 		}
 	}
@@ -187,7 +190,7 @@ func TestReload(t *testing.T) {
 	if s.Find(a) != nil {
 		t.Error("a key that is gone is still taken")
 	}
-	one, err := One("0123456789abcdef0123", false)
+	one, err := One("0123456789abcdef0123")
 	if err != nil {
 		t.Fatal(err)
 	}

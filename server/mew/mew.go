@@ -119,7 +119,7 @@ func New(models wire.Models, cfg Config) *API {
 	}
 	a.closing, a.stop = context.WithCancel(context.Background())
 	// The operator's defaults decide how much reasoning the space sees.
-	who := &wire.Principal{ID: principal, Scopes: wire.Scopes, Reasoning: cfg.Request.Visibility}
+	who := &wire.Principal{ID: principal, Scopes: wire.Scopes(nil), Reasoning: cfg.Request.Visibility}
 	ctx := wire.WithPrincipal(a.closing, who)
 	part := participant.Config{
 		Generate: generate(models), Request: cfg.Request, Thoughts: cfg.Thoughts, Clock: cfg.Clock, Logger: cfg.Logger,

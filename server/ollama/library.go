@@ -11,6 +11,14 @@ import (
 	"runner/server/wire"
 )
 
+// ScopeModelsWrite is the permission to pull, name and delete models.
+const ScopeModelsWrite wire.Scope = "models:write"
+
+func init() {
+	wire.Declare("ollama", wire.Permission{Scope: ScopeModelsWrite, Named: true,
+		Denied: "clients may not change this server's models; start it with --models-write to allow it"})
+}
+
 // Library is the models on the disk of the server's machine. A server may serve only some of them. The methods may be
 // called by several goroutines at once. Errors are an [*wire.Error] whose text may be sent to clients.
 type Library interface {
@@ -109,8 +117,8 @@ func (a *API) Named(name string) (model string, ok bool) {
 func (a *API) mayChange(ctx context.Context) error {
 	who := wire.PrincipalOf(ctx)
 	switch {
-	case !who.May(wire.ScopeModelsWrite):
-		return who.Lacks(wire.ScopeModelsWrite)
+	case !who.May(ScopeModelsWrite):
+		return who.Lacks(ScopeModelsWrite)
 	case who.Models != nil:
 		return wire.Errorf(http.StatusForbidden, wire.CodeForbidden,
 			"this API key is limited to some models, so it may not change models")

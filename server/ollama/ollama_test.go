@@ -434,7 +434,7 @@ func TestPull(t *testing.T) {
 			t.Errorf("%s: status %d: %s", body, status, answer)
 		}
 	}
-	hidden := serve(t, fake.Config{}, &wire.Principal{ID: "k", Scopes: wire.Scopes, Models: []string{"other"}})
+	hidden := serve(t, fake.Config{}, &wire.Principal{ID: "k", Scopes: wire.Scopes(nil), Models: []string{"other"}})
 	status, answer := hidden.ask(t, http.MethodPost, "/api/pull", `{"model":"`+wiretest.Name+`"}`)
 	if status != http.StatusForbidden {
 		t.Errorf("a key that may not use the model: status %d: %s", status, answer)

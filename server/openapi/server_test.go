@@ -108,7 +108,7 @@ type options struct {
 func start(t testing.TB, o options) *site {
 	t.Helper()
 	names := []string{"demo", "broken", "idle"}
-	cfg := server.Config{Keys: o.keys, ModelsWrite: true, MaxBody: o.maxBody, Version: "1.2.3"}
+	cfg := server.Config{Keys: o.keys, Granted: []wire.Scope{ollama.ScopeModelsWrite}, MaxBody: o.maxBody, Version: "1.2.3"}
 	var entries []pool.Entry
 	for _, name := range names {
 		entries = append(entries, pool.Entry{Name: name})
@@ -463,7 +463,7 @@ func makeKeys(t *testing.T) given {
 		entries = append(entries, e)
 	}
 	add(&g.all, keys.Entry{ID: "all", Reasoning: "full",
-		Scopes: append(wire.Unnamed(), wire.ScopeModelsWrite)})
+		Scopes: append(wire.Scopes(func(p *wire.Permission) bool { return !p.Named }), ollama.ScopeModelsWrite)})
 	add(&g.figures, keys.Entry{ID: "figures", Scopes: []wire.Scope{wire.ScopeMetrics}})
 	add(&g.vectors, keys.Entry{ID: "vectors", Scopes: []wire.Scope{wire.ScopeEmbed}})
 	add(&g.once, keys.Entry{ID: "once", RequestsPerMinute: 1})

@@ -46,6 +46,19 @@ func New(cfg Config) *API {
 	return &API{cfg}
 }
 
+// The permissions of the format: to read and to erase the sealed traces of the key's own runs. ScopeAll extends both to
+// the traces of all keys.
+const (
+	ScopeRead  wire.Scope = "trace:read"
+	ScopeErase wire.Scope = "trace:erase"
+	ScopeAll   wire.Scope = "trace:all"
+)
+
+func init() {
+	wire.Declare("traces", wire.Permission{Scope: ScopeRead, Private: true},
+		wire.Permission{Scope: ScopeErase, Private: true}, wire.Permission{Scope: ScopeAll, Named: true, Private: true})
+}
+
 //go:embed openapi
 var description embed.FS
 
@@ -55,10 +68,10 @@ func (*API) OpenAPI() fs.FS { return description }
 // Routes implements [wire.Format].
 func (a *API) Routes() []wire.Route {
 	return []wire.Route{
-		{Method: http.MethodGet, Path: "/v1/traces", Scope: wire.ScopeTraceRead, Handle: a.list},
-		{Method: http.MethodGet, Path: "/v1/traces/{id}", Scope: wire.ScopeTraceRead, Handle: a.describe},
-		{Method: http.MethodGet, Path: "/v1/traces/{id}/content", Scope: wire.ScopeTraceRead, Handle: a.content},
-		{Method: http.MethodDelete, Path: "/v1/traces/{id}", Scope: wire.ScopeTraceErase, Free: true, Handle: a.erase},
+		{Method: http.MethodGet, Path: "/v1/traces", Scope: ScopeRead, Handle: a.list},
+		{Method: http.MethodGet, Path: "/v1/traces/{id}", Scope: ScopeRead, Handle: a.describe},
+		{Method: http.MethodGet, Path: "/v1/traces/{id}/content", Scope: ScopeRead, Handle: a.content},
+		{Method: http.MethodDelete, Path: "/v1/traces/{id}", Scope: ScopeErase, Free: true, Handle: a.erase},
 	}
 }
 
@@ -146,7 +159,7 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	q := store.Query{Principal: p.ID, All: p.May(wire.ScopeTraceAll), Limit: page.Limit, OldestFirst: page.OldestFirst}
+	q := store.Query{Principal: p.ID, All: p.May(ScopeAll), Limit: page.Limit, OldestFirst: page.OldestFirst}
 	if page.After != "" {
 		id, err := trace.ParseID(page.After)
 		if err != nil {
@@ -184,7 +197,7 @@ func (a *API) find(r *http.Request) (e store.Entry, err error) {
 		return e, store.ErrNotFound
 	}
 	p := wire.PrincipalOf(r.Context())
-	if e, err = a.cfg.Store.Get(r.Context(), id); err == nil && e.Principal != p.ID && !p.May(wire.ScopeTraceAll) {
+	if e, err = a.cfg.Store.Get(r.Context(), id); err == nil && e.Principal != p.ID && !p.May(ScopeAll) {
 		err = store.ErrNotFound
 	}
 	return e, err

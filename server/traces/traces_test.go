@@ -125,13 +125,13 @@ func idsOf(list []traces.Trace) (ids []string) {
 func TestKeysAreIsolated(t *testing.T) {
 	s := newSite(t, store.Config{})
 	ids := s.runs(t, "a", "b", "a")
-	a, b := s.serve(t, key("a", wire.ScopeTraceRead, wire.ScopeTraceErase)),
-		s.serve(t, key("b", wire.ScopeTraceRead, wire.ScopeTraceErase))
-	all := s.serve(t, key("c", wire.ScopeTraceRead, wire.ScopeTraceErase, wire.ScopeTraceAll))
+	a, b := s.serve(t, key("a", traces.ScopeRead, traces.ScopeErase)),
+		s.serve(t, key("b", traces.ScopeRead, traces.ScopeErase))
+	all := s.serve(t, key("c", traces.ScopeRead, traces.ScopeErase, traces.ScopeAll))
 	for _, c := range []struct {
 		url  string
 		want []string
-	}{{a, []string{ids[0], ids[2]}}, {b, []string{ids[1]}}, {all, ids}, {s.serve(t, key("c", wire.ScopeTraceRead)), nil}} {
+	}{{a, []string{ids[0], ids[2]}}, {b, []string{ids[1]}}, {all, ids}, {s.serve(t, key("c", traces.ScopeRead)), nil}} {
 		var list traces.List
 		get(t, "GET", c.url+"/v1/traces?order=asc", 200, &list)
 		got := idsOf(list.Data)
@@ -163,7 +163,7 @@ func TestKeysAreIsolated(t *testing.T) {
 func TestScopesAreNeeded(t *testing.T) {
 	s := newSite(t, store.Config{})
 	id := s.runs(t, "a")[0]
-	nothing, reader := s.serve(t, key("a")), s.serve(t, key("a", wire.ScopeTraceRead))
+	nothing, reader := s.serve(t, key("a")), s.serve(t, key("a", traces.ScopeRead))
 	refused(t, "GET", nothing+"/v1/traces", 403, wire.CodeForbidden)
 	refused(t, "GET", nothing+"/v1/traces/"+id+"/content", 403, wire.CodeForbidden)
 	refused(t, "DELETE", reader+"/v1/traces/"+id, 403, wire.CodeForbidden)
@@ -185,7 +185,7 @@ func parse(t *testing.T, id string) trace.ID {
 func TestPages(t *testing.T) {
 	s := newSite(t, store.Config{})
 	s.runs(t, "a", "b", "a", "b", "a", "a", "b", "a", "a")
-	url := s.serve(t, key("a", wire.ScopeTraceRead))
+	url := s.serve(t, key("a", traces.ScopeRead))
 	for _, order := range []string{"asc", "desc"} {
 		var whole traces.List
 		get(t, "GET", url+"/v1/traces?order="+order, 200, &whole)
@@ -207,7 +207,7 @@ func TestPages(t *testing.T) {
 		}
 	}
 	var none traces.List
-	if get(t, "GET", s.serve(t, key("c", wire.ScopeTraceRead))+"/v1/traces", 200, &none); none.Data == nil ||
+	if get(t, "GET", s.serve(t, key("c", traces.ScopeRead))+"/v1/traces", 200, &none); none.Data == nil ||
 		none.FirstID != nil || none.HasMore {
 		t.Errorf("%+v", none)
 	}
@@ -216,7 +216,7 @@ func TestPages(t *testing.T) {
 func TestContentIsTheBlob(t *testing.T) {
 	s := newSite(t, store.Config{})
 	id := s.runs(t, "a")[0]
-	url := s.serve(t, key("a", wire.ScopeTraceRead, wire.ScopeTraceErase)) + "/v1/traces/" + id
+	url := s.serve(t, key("a", traces.ScopeRead, traces.ScopeErase)) + "/v1/traces/" + id
 	status, header, body := wiretest.Send(t, "GET", url+"/content", "", nil)
 	if status != 200 || header.Get("Content-Type") != "application/octet-stream" {
 		t.Fatalf("%d, %v", status, header)
@@ -268,7 +268,7 @@ type failing struct{}
 func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 func TestFailures(t *testing.T) {
-	who := key("a", wire.ScopeTraceRead, wire.ScopeTraceErase)
+	who := key("a", traces.ScopeRead, traces.ScopeErase)
 	url := wiretest.Serve(t, traces.New(traces.Config{Store: broken{}}), who).URL + "/v1/traces"
 	id := "/" + strings.Repeat("0", 32)
 	_, _, body := wiretest.Send(t, "GET", url, "", nil)

@@ -46,7 +46,7 @@ func (a *API) session(w http.ResponseWriter, r *http.Request) error {
 	who := wire.PrincipalOf(r.Context())
 	s := Session{Principal: who.ID, Keys: who.ID != wire.Local, MaxReasoning: who.Reasoning.String(),
 		Reasoning: who.Default(a.cfg.Defaults.Visibility).String(),
-		Admin:     who.May(wire.ScopeAdmin) && a.cfg.Figures != nil, Traces: a.cfg.Traces != nil}
+		Admin:     who.May(ScopeAdmin) && a.cfg.Figures != nil, Traces: a.cfg.Traces != nil}
 	if who.May(wire.ScopeModels) {
 		for _, c := range a.models.List(r.Context()) {
 			s.Models = append(s.Models, SessionModel{Name: c.Name, Loaded: c.Loaded, Context: c.Context})

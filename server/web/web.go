@@ -97,6 +97,11 @@ func readFiles() map[string]file {
 	return files
 }
 
+// ScopeAdmin is the permission to see the operator's view of the page, the use of every key included.
+const ScopeAdmin wire.Scope = "admin"
+
+func init() { wire.Declare("web", wire.Permission{Scope: ScopeAdmin, Named: true, Private: true}) }
+
 //go:embed openapi
 var description embed.FS
 
@@ -112,7 +117,7 @@ func (a *API) Routes() []wire.Route {
 		{Method: http.MethodPost, Path: "/web/chat", Scope: wire.ScopeGenerate, Handle: a.chat},
 		{Method: http.MethodPost, Path: "/web/render", Scope: wire.ScopeGenerate, Free: true, MaxBody: maxRender,
 			Handle: a.render},
-		{Method: http.MethodGet, Path: "/web/figures", Scope: wire.ScopeAdmin, Handle: a.figures},
+		{Method: http.MethodGet, Path: "/web/figures", Scope: ScopeAdmin, Handle: a.figures},
 	}
 }
 

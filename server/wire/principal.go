@@ -31,9 +31,9 @@ func (p *Principal) May(s Scope) bool {
 
 // Lacks returns the error for a principal without a scope that a request needs.
 func (p *Principal) Lacks(s Scope) *Error {
-	if s == ScopeModelsWrite && p.ID == Local {
-		return Errorf(http.StatusForbidden, CodeForbidden,
-			"clients may not change this server's models; start it with --models-write to allow it")
+	i := slices.IndexFunc(permissions, func(of Permission) bool { return of.Scope == s })
+	if p.ID == Local && i >= 0 && permissions[i].Denied != "" {
+		return Errorf(http.StatusForbidden, CodeForbidden, "%s", permissions[i].Denied)
 	}
 	if p.ID == Local {
 		return Errorf(http.StatusForbidden, CodeForbidden,

@@ -9,7 +9,7 @@ import (
 // Scope is the permission that a key needs for a route.
 type Scope string
 
-// The scopes of the server's endpoints.
+// The scopes of the server's endpoints. A format that needs another one declares it, see [Declare].
 const (
 	// ScopeNone: no key is needed, for example for the server's health.
 	ScopeNone Scope = ""
@@ -21,30 +21,52 @@ const (
 	ScopeEmbed Scope = "embed"
 	// ScopeModels: the list of models, their tokenizers and templates.
 	ScopeModels Scope = "models"
-	// ScopeModelsWrite: pulling, naming and deleting models. A key has it only if its entry names it.
-	ScopeModelsWrite Scope = "models:write"
 	// ScopeMetrics: the server's figures.
 	ScopeMetrics Scope = "metrics"
-	// ScopeTraceRead: reading the sealed traces of the key's own runs. ScopeTraceErase: erasing them.
-	ScopeTraceRead  Scope = "trace:read"
-	ScopeTraceErase Scope = "trace:erase"
-	// ScopeTraceAll extends the two above to the traces of all keys. A key has it only if its entry names it.
-	ScopeTraceAll Scope = "trace:all"
-	// ScopeAdmin: what the operator's view of the page shows, the use of every key included. A key has it only if its
-	// entry names it.
-	ScopeAdmin Scope = "admin"
 )
 
-// Scopes lists the scopes that a key can have.
-var Scopes = []Scope{ScopeGenerate, ScopeEmbed, ScopeModels, ScopeModelsWrite, ScopeMetrics, ScopeTraceRead,
-	ScopeTraceErase, ScopeTraceAll, ScopeAdmin}
+// Permission is a scope that a key can have.
+type Permission struct {
+	Scope Scope
+	// Named: a key has it only if its entry names it.
+	Named bool
+	// Private: nobody has it at a server without keys that other machines can reach.
+	Private bool
+	// Denied, if not empty, says that without a file of keys nobody has it unless a flag of the server grants it. It is
+	// what those learn who lack it.
+	Denied string
 
-// Unnamed returns the scopes of a key whose entry names none.
-func Unnamed() []Scope { return Except(ScopeModelsWrite, ScopeTraceAll, ScopeAdmin) }
+	format string
+}
 
-// Except returns the scopes of Scopes without some.
-func Except(without ...Scope) []Scope {
-	return slices.DeleteFunc(slices.Clone(Scopes), func(s Scope) bool { return slices.Contains(without, s) })
+// permissions are those of all formats, by the names of the formats.
+var permissions = []Permission{{Scope: ScopeGenerate}, {Scope: ScopeEmbed}, {Scope: ScopeModels}, {Scope: ScopeMetrics}}
+
+// Declare adds permissions of a format. The init function of the format's package calls it.
+func Declare(format string, list ...Permission) {
+	for _, p := range list {
+		p.format = format
+		permissions = append(permissions, p)
+	}
+	slices.SortStableFunc(permissions, func(a, b Permission) int { return strings.Compare(a.format, b.format) })
+}
+
+// Scopes lists the scopes of the permissions for which has returns true; nil means all.
+func Scopes(has func(p *Permission) bool) (list []Scope) {
+	for i := range permissions {
+		if has == nil || has(&permissions[i]) {
+			list = append(list, permissions[i].Scope)
+		}
+	}
+	return list
+}
+
+// Granted lists the scopes that everybody has at a server without a file of keys, whose flags grant some. public says
+// that other machines can reach it without a key.
+func Granted(granted []Scope, public bool) []Scope {
+	return Scopes(func(p *Permission) bool {
+		return (p.Denied == "" || slices.Contains(granted, p.Scope)) && !(public && p.Private)
+	})
 }
 
 // Route is one endpoint of a format.

@@ -283,7 +283,7 @@ func TestRetryAfterOfAnEngine(t *testing.T) {
 
 func TestNobodyHasNoPermissions(t *testing.T) {
 	p := PrincipalOf(t.Context())
-	for _, s := range Scopes {
+	for _, s := range Scopes(nil) {
 		if p.May(s) {
 			t.Errorf("nobody may %s", s)
 		}

@@ -12,7 +12,6 @@ import (
 	"iter"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -203,7 +202,7 @@ func (m *model) Generate(ctx context.Context, req generation.Request,
 
 // Anyone returns a principal that may do everything.
 func Anyone() *wire.Principal {
-	return &wire.Principal{ID: wire.Local, Scopes: slices.Clone(wire.Scopes), Reasoning: reasoning.VisibilityFull}
+	return &wire.Principal{ID: wire.Local, Scopes: wire.Scopes(nil), Reasoning: reasoning.VisibilityFull}
 }
 
 // Handler serves a format's routes to a principal.

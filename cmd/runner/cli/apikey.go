@@ -23,7 +23,6 @@ func (a *App) apiKeyCommand() *cobra.Command {
 
 func (a *App) newKeyCommand() *cobra.Command {
 	var e keys.Entry
-	scopes := strings.Trim(strings.ReplaceAll(fmt.Sprint(wire.Scopes), " ", ", "), "[]")
 	return Command(&cobra.Command{
 		Use:   "new FILE ID",
 		Short: "Make a key, add it to FILE and print it",
@@ -46,13 +45,29 @@ now, because FILE holds only its hash. Give FILE to runner serve --api-keys.`,
 			return nil
 		},
 	},
-		flags.Some("permission", &e.Scopes, wire.Scopes,
-			"`PERMISSIONS` that it has: "+scopes+" (default: all but models:write, trace:all and admin)"),
+		flags.Some("permission", &e.Scopes, wire.Scopes(nil),
+			"`PERMISSIONS` that it has: "+strings.Join(textsOf(wire.Scopes(nil)), ", ")+" (default: "+unnamed()+")"),
 		flags.Name("reasoning", &e.Reasoning, visibilityNames[0], visibilityNames, "maximum reasoning that it may see"),
 		flags.Words("models", &e.Models, "`MODELS` that it may use (default: all)"),
 		flags.Int("requests-per-minute", &e.RequestsPerMinute, 0, 0, math.MaxInt32, "`N` requests a minute (0: no limit)"),
 		flags.Int("tokens-per-minute", &e.TokensPerMinute, 0, 0, math.MaxInt32,
 			"`N` tokens a minute, of prompts and answers (0: no limit)"))
+}
+
+// unnamed says which permissions a key has whose entry names none.
+func unnamed() string {
+	named := textsOf(wire.Scopes(func(p *wire.Permission) bool { return p.Named }))
+	if len(named) == 0 {
+		return "all"
+	}
+	return "all but " + strings.Replace(flags.Alternatives(named), " or ", " and ", 1)
+}
+
+func textsOf(scopes []wire.Scope) (list []string) {
+	for _, s := range scopes {
+		list = append(list, string(s))
+	}
+	return list
 }
 
 func (a *App) listKeysCommand() *cobra.Command {
@@ -75,7 +90,7 @@ func (a *App) listKeysCommand() *cobra.Command {
 			w := Table(a.Stdout())
 			fmt.Fprintln(w, "ID\tPERMISSIONS\tREASONING\tMODELS\tREQUESTS/MINUTE\tTOKENS/MINUTE")
 			for _, e := range entries {
-				scopes, names := "all but models:write, trace:all and admin", "all"
+				scopes, names := unnamed(), "all"
 				if e.Scopes != nil {
 					scopes = cmp.Or(strings.Trim(fmt.Sprint(e.Scopes), "[]"), "none")
 				}

@@ -100,6 +100,8 @@ type Host struct {
 	// Record is set by Check if runs of the room are recorded, by Recorder.
 	Record   bool
 	Recorder Recorder
+	// Granted are the scopes that flags of rooms grant, see [wire.Permission].
+	Granted []wire.Scope
 
 	// The rest is set when Formats is called. The server exists, and nobody uses it yet.
 

@@ -374,6 +374,7 @@ func (a *App) openServed(ctx context.Context, o *serveOptions, s served, others 
 // serverConfig returns the configuration of the server that the flags set.
 func (a *App) serverConfig(o *serveOptions) (server.Config, error) {
 	cfg := o.server
+	cfg.Granted = o.Granted
 	cfg.MaxReasoning, cfg.Memory, cfg.Version = &o.MaxReasoning, a.engine.Memory, a.versions().runner
 	cfg.DrainTimeout = max(cfg.DrainTimeout, time.Millisecond) // a 0 in server.Config would mean the default
 	cfg.Logger = a.Logger(o.logFormat, o.verbose)
@@ -382,7 +383,7 @@ func (a *App) serverConfig(o *serveOptions) (server.Config, error) {
 	case o.KeyFile != "":
 		cfg.Keys, err = keys.Load(o.KeyFile)
 	case o.key != "":
-		cfg.Keys, err = keys.One(o.key, o.server.ModelsWrite)
+		cfg.Keys, err = keys.One(o.key, o.Granted...)
 	}
 	if err != nil {
 		return cfg, err

@@ -135,9 +135,7 @@ func (o *serveOptions) accessFlags() flags.Table {
 			flags.Text("api-key", &o.key, "", "`KEY` that requests must send", flags.Secret),
 			flags.Text("api-keys", &o.KeyFile, "", "`FILE` of keys with their permissions; see runner serve apikey"),
 		).With(flags.Common),
-		flags.Switch("insecure-public", &o.server.Public, "serve other machines without asking for a key"),
-		flags.Switch("models-write", &o.server.ModelsWrite,
-			"let clients pull, name and delete models; with --api-keys, name models:write for those who may"))
+		flags.Switch("insecure-public", &o.server.Public, "serve other machines without asking for a key"))
 }
 
 func (o *serveOptions) reasoningFlags() flags.Table {
@@ -216,12 +214,8 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 		return Usage("%v", err).From(err).Hint("%s", See(cmd))
 	}
 	o.parallelGiven = cmd.Flags().Changed("parallel")
-	switch {
-	case o.key == "" && cmd.Flags().Changed("api-key"):
+	if o.key == "" && cmd.Flags().Changed("api-key") {
 		return Usage("--api-key is empty").Hint("give a key, or leave out the flag to serve only this machine")
-	case o.server.ModelsWrite && o.KeyFile != "":
-		return Usage("--models-write and --api-keys exclude each other").
-			Hint("make keys with runner serve apikey new --permission models,models:write")
 	}
 	return o.validateNames()
 }

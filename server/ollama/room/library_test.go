@@ -66,7 +66,7 @@ func (s *pullServer) as(t *testing.T, p *wire.Principal) string {
 
 // reader may see models and not change them.
 func reader() *wire.Principal {
-	return &wire.Principal{ID: "reader", Scopes: wire.Unnamed(), Reasoning: reasoning.VisibilityNone}
+	return &wire.Principal{ID: "reader", Scopes: wire.Scopes(func(p *wire.Permission) bool { return !p.Named }), Reasoning: reasoning.VisibilityNone}
 }
 
 func TestPullOverHTTP(t *testing.T) {
@@ -106,7 +106,7 @@ func TestChangingModelsNeedsItsPermission(t *testing.T) {
 	limited := wiretest.Anyone()
 	limited.ID, limited.Models = "limited", []string{wiretest.Name}
 	local := wiretest.Anyone()
-	local.Scopes = wire.Unnamed()
+	local.Scopes = wire.Scopes(func(p *wire.Permission) bool { return !p.Named })
 	urls := map[string]string{"all": s.as(t, wiretest.Anyone()), "reader": s.as(t, reader()),
 		"limited": s.as(t, limited), "local": s.as(t, local)}
 	ask := func(who, method, path, body string, status int, contains string) {

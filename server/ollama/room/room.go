@@ -2,7 +2,10 @@
 package room
 
 import (
+	"github.com/spf13/cobra"
+
 	"runner/cmd/runner/cli"
+	"runner/cmd/runner/flags"
 	"runner/server/ollama"
 	"runner/server/wire"
 )
@@ -10,11 +13,26 @@ import (
 func init() { cli.Register(cli.Room{Name: "ollama", Serve: serve}) }
 
 func serve(h *cli.Host) cli.Serving {
-	return cli.Serving{Formats: func() ([]wire.Format, error) {
-		models, err := newLibrary(h)
-		if err != nil {
-			return nil, err
-		}
-		return []wire.Format{ollama.New(h, ollama.Config{Defaults: h.Defaults, Library: models})}, nil
-	}}
+	write := false
+	return cli.Serving{
+		Flags: flags.Topic("Access", flags.Switch("models-write", &write,
+			"let clients pull, name and delete models; with --api-keys, name models:write for those who may")),
+		Check: func(*cobra.Command) error {
+			if write && h.KeyFile != "" {
+				return cli.Usage("--models-write and --api-keys exclude each other").
+					Hint("make keys with runner serve apikey new --permission models,models:write")
+			}
+			if write {
+				h.Granted = append(h.Granted, ollama.ScopeModelsWrite)
+			}
+			return nil
+		},
+		Formats: func() ([]wire.Format, error) {
+			models, err := newLibrary(h)
+			if err != nil {
+				return nil, err
+			}
+			return []wire.Format{ollama.New(h, ollama.Config{Defaults: h.Defaults, Library: models})}, nil
+		},
+	}
 }
