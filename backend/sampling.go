@@ -17,46 +17,47 @@ import (
 // leave no allowed token, they are applied again to the allowed tokens alone.
 type Sampling struct {
 	// Temperature divides the logits, 0 to 100. 0 is greedy.
-	Temperature float32
+	Temperature float32 `json:"temperature"`
 	// TopK keeps the k most likely tokens; 0 keeps all.
-	TopK int
+	TopK int `json:"top_k"`
 	// TopP keeps the smallest set of tokens whose probability reaches TopP (nucleus sampling, Holtzman et al.
 	// 2019). 0 or 1 keeps all.
-	TopP float32
+	TopP float32 `json:"top_p"`
 	// MinP drops tokens less likely than MinP times the best one (Nguyen et al. 2024); 0 keeps all.
-	MinP float32
+	MinP float32 `json:"min_p"`
 	// TypicalP keeps the smallest set of the most locally typical tokens whose probability reaches TypicalP
 	// (Meister et al. 2022). 0 or 1 keeps all.
-	TypicalP float32
+	TypicalP float32 `json:"typical_p"`
 
 	// RepetitionPenalty divides the positive logits of seen tokens and multiplies the negative ones (Keskar et al.
 	// 2019). 0 or 1 is off.
-	RepetitionPenalty float32
+	RepetitionPenalty float32 `json:"repetition_penalty"`
 	// PresencePenalty is subtracted once from each seen token, FrequencyPenalty once per occurrence. -2 to 2.
-	PresencePenalty, FrequencyPenalty float32
+	PresencePenalty  float32 `json:"presence_penalty"`
+	FrequencyPenalty float32 `json:"frequency_penalty"`
 	// Seen lists the tokens that the penalties count, oldest first. The caller chooses them, because the sequence
 	// also holds tokens that must not count, such as the prompt and hidden text. Step only reads it. Tokens outside
 	// the vocabulary are ignored. After a draft, the drafts so far count too, as the newest.
-	Seen []Token
+	Seen []Token `json:"-"`
 	// PenaltyWindow is how many of the last tokens of Seen count; 0 means all.
-	PenaltyWindow int
+	PenaltyWindow int `json:"penalty_window,omitempty"`
 
 	// Bias is added to the logits of the given tokens. A bias of -100 or less forbids the token.
-	Bias []TokenBias
+	Bias []TokenBias `json:"logit_bias,omitempty"`
 
 	// Seed and the token's position in its sequence determine every random draw. The same seed therefore gives the
 	// same text on one machine, whatever else is running.
-	Seed uint64
+	Seed uint64 `json:"-"`
 
 	// TopLogprobs is how many alternatives to put into Output.Top, 0 to MaxTopLogprobs. A negative value omits
 	// Output.Logprob too, which saves a pass over the vocabulary: most of the time that sampling takes.
-	TopLogprobs int
+	TopLogprobs int `json:"-"`
 }
 
 // TokenBias is added to one token's logit.
 type TokenBias struct {
-	Token Token
-	Bias  float32
+	Token Token   `json:"token"`
+	Bias  float32 `json:"bias"`
 }
 
 // MaxTopLogprobs is the maximum of Sampling.TopLogprobs.

@@ -51,48 +51,50 @@ const (
 	ToolRole  Role = "tool"
 )
 
-// Message is one message of a conversation.
+// Message is one message of a conversation. Traces have it as JSON.
 type Message struct {
-	Role Role
+	Role Role `json:"role"`
 	// Name is the optional name of the author.
-	Name string
+	Name string `json:"name,omitempty"`
 	// Content is the text. In a message of the assistant it is the answer.
-	Content string
+	Content string `json:"content,omitempty"`
 	// Reasoning is the assistant's reasoning before Content. Each format has rules about when it shows it again.
-	Reasoning string
+	Reasoning string `json:"reasoning,omitempty"`
 	// Preamble is what the assistant told the user before its tool calls.
-	Preamble string
+	Preamble string `json:"preamble,omitempty"`
 	// ToolCalls are the assistant's calls.
-	ToolCalls []ToolCall
+	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
 	// ToolCallID is the id of the call that a tool message answers, and ToolName is its function.
-	ToolCallID, ToolName string
+	ToolCallID string `json:"tool_call_id,omitempty"`
+	ToolName   string `json:"tool_name,omitempty"`
 	// Unseen says which parts the program put there without the caller having seen them.
-	Unseen UnseenParts `json:",omitempty"`
+	Unseen UnseenParts `json:"-"`
 }
 
 // ToolCall is one call of a function by the model.
 type ToolCall struct {
-	ID   string
-	Name string
+	ID   string `json:"id,omitempty"`
+	Name string `json:"name"`
 	// Arguments is the JSON text exactly as the model wrote it. It may be invalid.
-	Arguments string
+	Arguments string `json:"arguments,omitempty"`
 }
 
 // Tool is a function that the model may call.
 type Tool struct {
-	Name        string
-	Description string
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
 	// Parameters is a JSON Schema object, in its own key order. It is empty for a function without parameters.
-	Parameters json.RawMessage
+	Parameters json.RawMessage `json:"parameters,omitempty"`
 	// Strict asks for arguments that match Parameters.
-	Strict bool
+	Strict bool `json:"strict,omitempty"`
 }
 
 // ResponseFormat is a schema for the final answer, to be shown to the model in the prompt. Only harmony has a place for
 // it. Templates in the Jinja language do not show it; there the constraint on the answer alone enforces it.
 type ResponseFormat struct {
-	Name, Description string
-	Schema            json.RawMessage
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Schema      json.RawMessage `json:"schema,omitempty"`
 }
 
 // Conversation is what a prompt is rendered from.

@@ -25,7 +25,8 @@ type Turns interface {
 	Model() (ModelInfo, Abilities)
 	// Random is a number that is the request's own.
 	Random() uint64
-	// Plan returns a *RequestError if the model cannot do what a turn asks. It sets the turn's Plan. It may be slow.
+	// Plan returns a *RequestError if the model cannot do what a turn asks. It may be slow. A later turn does not plan
+	// again what the last one planned here has planned, see [Turn.Alike].
 	Plan(t *Turn) error
 	// Do carries out the turn that choose returns. Both choose and the preparation of the turn may be slow: they run one
 	// after the other in a slot of the principal. In the first call the request is checked before choose. Any error ends
@@ -50,9 +51,6 @@ type Turn struct {
 	// Request is what the turn is asked for. Its Visibility says what the turn itself owes to the reader, such as a
 	// summary. What the reader sees follows from the whole request.
 	Request Request
-	// Plan is what Turns.Plan has set for a turn with the same request but for its messages. It serves one turn. Nil lets
-	// the turn plan itself.
-	Plan any
 	// Specialist names whose prompt the turn has; empty under the prompt of the request. Another's turn leaves room for
 	// the turns that follow.
 	Specialist string
@@ -67,6 +65,11 @@ type Turn struct {
 	Meets string
 	// Heard is what came of the turns before.
 	Heard Heard
+}
+
+// Alike reports whether what was planned for a turn serves another one.
+func (t *Turn) Alike(o *Turn) bool {
+	return t.Counts == o.Counts && t.Meets == o.Meets && t.Request.Alike(&o.Request)
 }
 
 // Heard is what the turns of a request have said so far. Thoughts is all that counts as reasoning, and Begun has the

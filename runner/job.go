@@ -50,7 +50,9 @@ type job struct {
 	random uint64
 	plain  int
 	// turns counts the turns that were driven. asked is when the first one was asked for.
-	turns    int
+	turns int
+	// planned is a turn that was only planned; nil if there is none, or once its plan serves another turn.
+	planned  *turn
 	asked    time.Time
 	accounts ledger
 	calls    int // number of calls that were named; belongs to the scheduler's goroutine
@@ -80,7 +82,7 @@ func (j *job) check() error {
 	if j.checked {
 		return nil
 	}
-	if err := j.r.Validate(&j.req); err != nil {
+	if err := j.r.validate(&j.req); err != nil {
 		return err
 	}
 	j.dropPlain()

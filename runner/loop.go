@@ -25,7 +25,7 @@ func (j *job) Plan(of *generation.Turn) error {
 	if err := t.newPlan(); err != nil {
 		return err
 	}
-	of.Plan = t.plan
+	j.planned = t
 	return nil
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // plan is the part of a turn that does not depend on its messages: the strategy, the instructions and the compiled
-// forms. A turn may get a plan that was made for another turn with the same request. A plan serves one turn only,
+// forms. A turn may get a plan that was made for another one ([generation.Turn.Alike]). A plan serves one turn only,
 // because model and check follow the output.
 type plan struct {
 	strategy reasoning.Strategy

@@ -228,8 +228,9 @@ func (r *Runner) CheckSampling(p *backend.Sampling) error {
 	return refused
 }
 
-// Validate returns an error if the runner cannot carry out a request. It renders and generates nothing.
-func (r *Runner) Validate(req *generation.Request) error {
+// validate returns an error if a setting of a request is wrong, or if the model does not have it. It is the only check
+// of settings: formats check what they read, and planning a turn finds what does not go together.
+func (r *Runner) validate(req *generation.Request) error {
 	bad := func(field, advice, format string, args ...any) error {
 		return &generation.RequestError{Field: field, Err: fmt.Errorf(format, args...), Advice: advice}
 	}
@@ -238,8 +239,6 @@ func (r *Runner) Validate(req *generation.Request) error {
 		if err := r.validateRaw(req); err != nil {
 			return err
 		}
-	case validateMessages(req.Messages) != nil:
-		return validateMessages(req.Messages)
 	case req.PromptLogprobs || req.PromptOnly || req.IgnoreEnd:
 		return bad("Prompt", "give a raw prompt",
 			"prompt logprobs, scoring without an answer and ignoring the end work only with a raw prompt")
@@ -294,11 +293,7 @@ func (r *Runner) Validate(req *generation.Request) error {
 			return err
 		}
 	}
-	if err := validateTools(req, own); err != nil {
-		return err
-	}
-	_, err = r.strategy(req)
-	return err
+	return validateTools(req, own)
 }
 
 // validateMessages returns an error if a model cannot continue a conversation. A model that continues after calls often
@@ -317,21 +312,13 @@ func validateMessages(messages []chattemplate.Message) error {
 
 // validateRaw returns an error if a field cannot be combined with a raw prompt, or if a token is not in the vocabulary.
 func (r *Runner) validateRaw(req *generation.Request) error {
-	for _, f := range []struct {
-		field string
-		set   bool
-	}{
-		{"Messages", len(req.Messages) > 0}, {"Tools", len(req.Tools) > 0}, {"ResponseFormat", req.ResponseFormat != nil},
-		{"Visibility", req.Visibility != reasoning.VisibilityNone}, {"Effort", req.Effort != reasoning.EffortDefault},
-		{"Budget", req.Budget != 0},
-		{"Strategy", req.Strategy != "" && req.Strategy != reasoning.StrategyAuto}, {"Score", req.Score},
-		{"Rationale", req.Rationale}, {"Seal", req.Seal},
-		{"TemplateArgs", len(req.TemplateArgs) > 0}, {"PromptTokens", req.Prompt != "" && req.PromptTokens != nil},
-	} {
-		if f.set {
-			return &generation.RequestError{Field: f.field, Err: errors.New("it does not work with a raw prompt"),
-				Advice: "give messages instead of a prompt"}
-		}
+	field := req.NotRaw()
+	if field == "" && req.Prompt != "" && req.PromptTokens != nil {
+		field = "PromptTokens"
+	}
+	if field != "" {
+		return &generation.RequestError{Field: field, Err: errors.New("it does not work with a raw prompt"),
+			Advice: "give messages instead of a prompt"}
 	}
 	for i, t := range req.PromptTokens {
 		if !r.model.Vocab().Valid(t) {

@@ -70,7 +70,9 @@ type times struct{ asked, began, first time.Time }
 // newTurn makes a turn. Call prepare next.
 func (j *job) newTurn(of *generation.Turn) *turn {
 	t := &turn{r: j.r, job: j, of: of, req: &of.Request, events: newStream()}
-	t.plan, _ = of.Plan.(*plan)
+	if p := j.planned; p != nil && p.of.Alike(of) {
+		t.plan, j.planned = p.plan, nil
+	}
 	return t
 }
 
@@ -148,6 +150,11 @@ func (t *turn) render() (chattemplate.Prompt, error) {
 	if t.job.asked.IsZero() {
 		t.job.asked = t.asked
 	}
+	if !t.req.IsRaw() {
+		if err := validateMessages(t.req.Messages); err != nil {
+			return chattemplate.Prompt{}, err
+		}
+	}
 	if t.plan == nil {
 		if err := t.newPlan(); err != nil {
 			return chattemplate.Prompt{}, err
@@ -155,9 +162,6 @@ func (t *turn) render() (chattemplate.Prompt, error) {
 	}
 	if t.req.IsRaw() {
 		return t.r.rawPrompt(t.req)
-	}
-	if err := validateMessages(t.req.Messages); err != nil {
-		return chattemplate.Prompt{}, err
 	}
 	t.conv.Now, t.conv.Messages = t.asked, withInstructions(t.req.Messages, t.instructions)
 	p, err := t.r.family.Render(t.conv)

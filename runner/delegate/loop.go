@@ -43,8 +43,6 @@ type loop struct {
 	kind    turnKind
 	last    bool
 	outcome reasoning.DelegationOutcome
-	// checked is the plan of the first turn under the prompt of the request, until that turn takes it.
-	checked any
 
 	// said is what the last turn has said, and done counts the turns. sum adds up their results.
 	said *generation.Said
@@ -104,11 +102,9 @@ func (l *loop) first() (*generation.Turn, error) {
 		return nil, err
 	}
 	// An answer that the model cannot give is refused before a specialist works for it.
-	t := l.turn(turnMain, l.main)
-	if err := l.turns.Plan(t); err != nil {
+	if err := l.turns.Plan(l.turn(turnMain, l.main)); err != nil {
 		return nil, err
 	}
-	l.checked = t.Plan
 	return l.step(), nil
 }
 
@@ -154,10 +150,8 @@ func (l *loop) step() *generation.Turn {
 func (l *loop) mainTurn() *generation.Turn {
 	t := l.turn(turnMain, l.main)
 	if l.last {
-		l.withdraw(&t.Request) // the plan is of another request
-		return t
+		l.withdraw(&t.Request)
 	}
-	t.Plan, l.checked = l.checked, nil
 	return t
 }
 

@@ -166,9 +166,8 @@ func (a *API) decodeGenerate(who *wire.Principal, body *GenerateRequest) (*promp
 		case wire.Given(body.Think):
 			return nil, wire.Invalid("think", "a raw prompt leaves no place for it: what the model writes comes as it is")
 		}
+		p.req.MakeRaw() // the server's defaults about reasoning are for messages
 		p.req.Prompt, p.req.PromptSpecial = body.Prompt, true
-		// The server's defaults for these are for messages.
-		p.req.Strategy, p.req.Visibility = "", reasoning.VisibilityNone
 		return p, who.MayPromptRaw("raw")
 	}
 	if body.System != "" {

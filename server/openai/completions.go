@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"runner/reasoning"
 	"runner/server/internal/contract"
 	"runner/server/wire"
 )
@@ -182,11 +181,7 @@ func (a *API) readCompletion(p *wire.Principal, b *CompletionRequest) (*completi
 	case b.IgnoreEOS && !c.req.Form.IsZero():
 		return nil, wire.Unsupported("ignore_eos", "an answer that has to match a form ends where the form does")
 	}
-	// The defaults about reasoning do not apply to a raw prompt.
-	plain := &c.req
-	plain.ResponseFormat, plain.TemplateArgs, plain.Visibility, plain.Effort, plain.Budget, plain.Strategy = nil, nil,
-		reasoning.VisibilityNone, "", 0, ""
-	plain.Score = false
+	c.req.MakeRaw() // the defaults about reasoning do not apply
 	return c, nil
 }
 

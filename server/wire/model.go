@@ -96,10 +96,8 @@ type Tokenizer interface {
 
 // Checker checks requests without running them.
 type Checker interface {
-	// Prompt renders the prompt that the model would get. Callers take turns by principal.
+	// Prompt checks a request and renders the prompt that the model would get. Callers take turns by principal.
 	Prompt(ctx context.Context, principal string, req generation.Request) (chattemplate.Prompt, error)
-	// Validate returns what is wrong with a request, or nil.
-	Validate(req *generation.Request) error
 	// CheckTool returns why calls of a tool cannot be made to match its parameters, or nil.
 	CheckTool(ctx context.Context, tool chattemplate.Tool) error
 }

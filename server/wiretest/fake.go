@@ -134,7 +134,6 @@ func (b bytewise) Prompt(ctx context.Context, who string, req generation.Request
 func (bytewise) WithBOS(tokens []generation.Token) []generation.Token { return tokens }
 func (bytewise) Piece(t generation.Token) string                      { return string([]byte{byte(t)}) }
 func (bytewise) Ends() (bos, eos string)                              { return "", "" }
-func (bytewise) Validate(*generation.Request) error                   { return nil }
 func (bytewise) CheckTool(context.Context, chattemplate.Tool) error   { return nil }
 func (bytewise) Stats() generation.Stats                              { return generation.Stats{} }
 func (bytewise) Enter(string) (leave func(), err error)               { return func() {}, nil }

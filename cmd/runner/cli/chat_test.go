@@ -36,8 +36,8 @@ func TestChatSystem(t *testing.T) {
 	tt.enter("/system You are terse.")
 	tt.expect("The system message is set.")
 	tt.enter("request")
-	tt.expect(`"Messages":[{"Role":"system","Name":"","Content":"You are terse."`)
-	tt.expect(`"Content":"What is 17 + 25?"`) // the conversation stays
+	tt.expect(`"messages":[{"role":"system","content":"You are terse."`)
+	tt.expect(`"content":"What is 17 + 25?"`) // the conversation stays
 	tt.enter("/system You are\\\rkind.")
 	tt.expect("The system message is changed.")
 	tt.enter("/system")
@@ -45,7 +45,7 @@ func TestChatSystem(t *testing.T) {
 	tt.enter("/system @prompt.txt")
 	tt.expect("The system message is changed.")
 	tt.enter("request")
-	tt.expect(`"Content":"You are a file.\n"`)
+	tt.expect(`"content":"You are a file.\n"`)
 	tt.enter("/system @missing")
 	tt.expect("runner: /system missing: no such file or directory; check the name and its permissions")
 	tt.enter("/clear")
@@ -94,7 +94,7 @@ func TestChatFiles(t *testing.T) {
 	tt.enter("/file")
 	tt.expect("notes.txt, ")
 	tt.enter("request")
-	tt.expect(`"Content":"[file notes.txt]\nthe notes\n[end of file notes.txt]\n\nrequest"`)
+	tt.expect(`"content":"[file notes.txt]\nthe notes\n[end of file notes.txt]\n\nrequest"`)
 	tt.enter("echo again")
 	if text := tt.expect(emptyPrompt); strings.Contains(text, "the notes") {
 		t.Errorf("attached twice: %q", text)
@@ -273,8 +273,8 @@ func TestChatSummary(t *testing.T) {
 		{"/summary", "Summary of the reasoning: off. Reasoning shown: none."},
 		{"/summary on", "Summary of the reasoning: on, concise."},
 		{"/summary detailed", "Summary of the reasoning: on, detailed."},
-		{"request", `"Visibility":"summary"`},
-		{"request", `"DetailedSummary":true`},
+		{"request", `"visibility":"summary"`},
+		{"request", `"detailed_summary":true`},
 		{"/summary off", "Summary of the reasoning: off. Reasoning shown: none."},
 		{"/reasoning full", "Reasoning shown: full."},
 		{"/summary off", "Summary of the reasoning: off. Reasoning shown: full."},

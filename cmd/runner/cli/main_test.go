@@ -334,11 +334,7 @@ func (t *turn) answer(ctx context.Context, last chattemplate.Message, result *re
 	case has("echo"):
 		t.segment(reasoning.Answer, none, last.Content)
 	case has("request"):
-		b, err := json.Marshal(struct {
-			generation.Request
-			CallID, Seal, Account, Paused, Idle any `json:",omitempty"` // hides fields that are functions
-			MaySee                              any `json:",omitempty"` // and what every chat sets
-		}{Request: t.req})
+		b, err := json.Marshal(t.req)
 		if err != nil {
 			return err
 		}

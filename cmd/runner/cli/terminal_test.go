@@ -221,7 +221,7 @@ func TestChat(t *testing.T) {
 	tt.enter("/effort high")
 	tt.expect("Reasoning effort: high.")
 	tt.enter("request")
-	tt.expect(`"Effort":"high"`)
+	tt.expect(`"effort":"high"`)
 	tt.enter("/frobnicate")
 	tt.expect("runner: there is no command /frobnicate; /help lists them")
 	tt.enter("/help")
@@ -456,7 +456,7 @@ func TestChatRequiresACallOnce(t *testing.T) {
 		tt.expect("It is sunny in Paris.")
 	}
 	tt.enter("request")
-	tt.expect(`"ToolChoice":"required"`)
+	tt.expect(`"tool_choice":"required"`)
 	tt.expect(emptyPrompt)
 	tt.send("\x04")
 	tt.exit(0)
@@ -465,19 +465,19 @@ func TestChatRequiresACallOnce(t *testing.T) {
 func TestChatLines(t *testing.T) {
 	tt := start(t, nil, "run")
 	tt.enter("request \\\rtwo")
-	tt.expect(`"Content":"request \ntwo"`)
+	tt.expect(`"content":"request \ntwo"`)
 	tt.enter("\"\"\"\rrequest\r\rend\"\"\"")
-	tt.expect(`"Content":"request\n\nend"`)
+	tt.expect(`"content":"request\n\nend"`)
 	// The backslashes of a pasted text are its own.
 	tt.enter("\x1b[200~request \\\rpasted\\\x1b[201~")
-	tt.expect(`"Content":"request \\\npasted\\"`)
+	tt.expect(`"content":"request \\\npasted\\"`)
 	tt.enter("\x1b[200~request\rpasted\r\x1b[201~more")
-	tt.expect(`"Content":"request\npasted\nmore"`)
+	tt.expect(`"content":"request\npasted\nmore"`)
 	tt.enter("/etc/passwd request")
-	tt.expect(`"Content":"/etc/passwd request"`)
+	tt.expect(`"content":"/etc/passwd request"`)
 	// The block is one entry of the history.
 	tt.enter("\x1b[A\x1b[A")
-	tt.expect(`"Content":"request\npasted\nmore"`)
+	tt.expect(`"content":"request\npasted\nmore"`)
 	tt.enter("/exit")
 	tt.exit(0)
 }

@@ -201,9 +201,6 @@ func (t *turn) assemble(ctx context.Context) error {
 			q.warn(CodeTruncated, strconv.Itoa(dropped)+" messages were left out so that the rest fits into the context")
 		}
 	}
-	if err := t.model.Validate(&t.request); err != nil {
-		return wire.FromError(err, params)
-	}
 	t.describe()
 	return nil
 }
