@@ -105,14 +105,9 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) error {
 }
 
 // fields are this format's names of the fields of [generation.Request].
-var fields = map[string]string{
-	"Messages": "messages", "Tools": "tools", "ToolChoice": "forwardedProps.tool_choice",
-	"Visibility": "forwardedProps.reasoning",
-	"Effort":     "forwardedProps.reasoning_effort", "Budget": "forwardedProps.reasoning_budget",
-	"Strategy": "forwardedProps.reasoning_strategy", "Delegation": "forwardedProps.delegation",
-	"MaxTokens": "forwardedProps.max_tokens", "Stop": "forwardedProps.stop", "Sampling": "forwardedProps.temperature",
-	"Sampling.Temperature": "forwardedProps.temperature", "TemplateArgs": "forwardedProps.chat_template_kwargs",
-}
+var fields = wire.Names[ForwardedProps](at(""), map[string]string{
+	"Messages": "messages", "Tools": "tools", "Sampling": at("temperature"),
+})
 
 // WriteError answers with an error, as a [wire.PlainError]. If a sealed value is refused, the answer is a run that has
 // only a RUN_ERROR.

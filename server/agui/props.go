@@ -24,19 +24,19 @@ type ForwardedProps struct {
 	// Send `THINKING_*` events, for clients up to 0.0.45. Refused with `chunks`.
 	LegacyThinking bool `json:"legacy_thinking" api:"default=false"`
 	// The maximum number of tokens to generate, including reasoning.
-	MaxTokens *int `json:"max_tokens" api:"[1..2147483647]"`
+	MaxTokens *int `json:"max_tokens" api:"[1..2147483647]" sets:"MaxTokens"`
 	// The logits are divided by this number. 0 always takes the likeliest token. The default is the server's
 	// `--temperature`.
-	Temperature *float64 `json:"temperature" api:"[0..2]"`
+	Temperature *float64 `json:"temperature" api:"[0..2]" sets:"Sampling.Temperature"`
 	// Keep only the likeliest tokens that together have this probability. 0 keeps one token. The default is the server's
 	// `--top-p`.
-	TopP *float64 `json:"top_p" api:"[0..1]"`
+	TopP *float64 `json:"top_p" api:"[0..1]" sets:"Sampling.TopP"`
 	// Makes the run repeatable. Without it a random seed is used.
-	Seed *uint64 `json:"seed" api:"[0..9007199254740991]"`
+	Seed *uint64 `json:"seed" api:"[0..9007199254740991]" sets:"Seed"`
 	// The answer ends before the first of these texts.
-	Stop []string `json:"stop" api:"[..16]string[1..1024]"`
+	Stop []string `json:"stop" api:"[..16]string[1..1024]" of:"Stop"`
 	// Whether the model may or must call a tool. The default is `auto`.
-	ToolChoice  *string `json:"tool_choice" api:"=auto,none,required"`
+	ToolChoice  *string `json:"tool_choice" api:"=auto,none,required" of:"ToolChoice"`
 	StrictTools bool    `json:"strict_tools" api:"#AguiStrictTools"`
 	// With false the model makes at most one call.
 	ParallelToolCalls *bool `json:"parallel_tool_calls"`
@@ -85,14 +85,7 @@ func (p *prompt) delivery(props *ForwardedProps) error {
 
 // sampling reads the options for generating the answer.
 func (p *prompt) sampling(props *ForwardedProps) error {
-	if n := props.MaxTokens; n != nil {
-		p.req.MaxTokens = *n
-	}
-	wire.SetNumber(&p.req.Sampling.Temperature, props.Temperature)
-	wire.SetTopP(&p.req.Sampling.TopP, props.TopP)
-	if props.Seed != nil {
-		p.req.Seed = props.Seed
-	}
+	wire.Set(&p.req, props)
 	if props.ToolChoice != nil {
 		if err := contract.ChooseTools(&p.req, at("tool_choice"), *props.ToolChoice); err != nil {
 			return err

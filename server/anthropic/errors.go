@@ -59,13 +59,10 @@ type ErrorDetails struct {
 const codeThread = "thread_unsupported_request"
 
 // fields are this format's names of the fields of [generation.Request].
-var fields = map[string]string{
-	"Messages": "messages", "Tools": "tools", "ToolChoice": "tool_choice", "ToolName": "tool_choice.name",
-	"Form": "output_config.format", "ResponseFormat": "output_config.format", "Visibility": "thinking",
-	"Effort": "output_config.effort",
-	"Budget": "thinking.budget_tokens", "MaxTokens": "max_tokens", "Stop": "stop_sequences",
-	"Sampling.Temperature": "temperature",
-}
+var fields = wire.Names[MessagesRequest]("", map[string]string{
+	"ToolName": "tool_choice.name", "Form": "output_config.format", "ResponseFormat": "output_config.format",
+	"Visibility": "thinking", "Effort": "output_config.effort", "Budget": "thinking.budget_tokens",
+})
 
 // wireError converts an error of any kind. For a prompt that is too long it has Anthropic's words.
 func wireError(err error) *wire.Error {

@@ -22,28 +22,28 @@ type MessagesRequest struct {
 	Model string `json:"model"`
 	// The maximum number of tokens to generate, including reasoning. It may be larger than the context. It is required
 	// unless tokens are only counted.
-	MaxTokens *int64 `json:"max_tokens" api:"[1..]"`
+	MaxTokens *int64 `json:"max_tokens" api:"[1..]" sets:"MaxTokens"`
 	// The conversation. Neighbouring messages with the same role are joined. The last message must not be the
 	// assistant's: the server does not continue an answer that the client began.
-	Messages []json.RawMessage `json:"messages" api:"[1..100000]#MessageParam required"`
+	Messages []json.RawMessage `json:"messages" api:"[1..100000]#MessageParam required" of:"Messages"`
 	// The system prompt.
 	System json.RawMessage `json:"system" api:"string|[]#ContentBlockParam"`
 	// Send the answer as server-sent events while it is generated.
 	Stream bool `json:"stream" api:"default=false"`
 	// The logits are divided by this number. 0 always takes the likeliest token. The default is the server's
 	// `--temperature`.
-	Temperature *float64 `json:"temperature" api:"[0..2]"`
+	Temperature *float64 `json:"temperature" api:"[0..2]" sets:"Sampling.Temperature"`
 	// Keep only the likeliest tokens that together have this probability. 0 keeps one token. The default is the server's
 	// `--top-p`.
-	TopP *float64 `json:"top_p" api:"[0..1]"`
+	TopP *float64 `json:"top_p" api:"[0..1]" sets:"Sampling.TopP"`
 	// Keep only this many of the likeliest tokens. 0 keeps all. The default is the server's `--top-k`.
-	TopK *int64 `json:"top_k" api:"[0..2147483647]"`
+	TopK *int64 `json:"top_k" api:"[0..2147483647]" sets:"Sampling.TopK"`
 	// The answer ends before the first of these texts.
-	StopSequences []string `json:"stop_sequences" api:"[..16]string[1..1024]"`
+	StopSequences []string `json:"stop_sequences" api:"[..16]string[1..1024]" of:"Stop"`
 	// The tools that the model may call.
-	Tools []json.RawMessage `json:"tools" api:"[..1024]#MessagesTool"`
+	Tools []json.RawMessage `json:"tools" api:"[..1024]#MessagesTool" of:"Tools"`
 	// Whether the model may or must call a tool. The default is `auto`.
-	ToolChoice *ToolChoice `json:"tool_choice"`
+	ToolChoice *ToolChoice `json:"tool_choice" of:"ToolChoice"`
 	// Whether the model reasons, and what is shown of the reasoning.
 	Thinking *Thinking `json:"thinking"`
 	// How much the model reasons, and what form the answer has.
@@ -169,10 +169,8 @@ func (a *API) decode(who *wire.Principal, body *MessagesRequest, complete bool) 
 	if err := body.elsewhere(); err != nil {
 		return nil, err
 	}
-	if complete {
-		if err := body.limit(&p.req); err != nil {
-			return nil, err
-		}
+	if complete && body.MaxTokens == nil {
+		return nil, wire.Invalid("max_tokens", "it is required")
 	}
 	for _, step := range []func(*MessagesRequest) error{p.sampling, p.thinking, p.output, p.tools, p.choice, p.history} {
 		if err := step(body); err != nil {
@@ -198,21 +196,8 @@ func (body *MessagesRequest) elsewhere() error {
 	return nil
 }
 
-func (body *MessagesRequest) limit(req *generation.Request) error {
-	if body.MaxTokens == nil {
-		return wire.Invalid("max_tokens", "it is required")
-	}
-	req.MaxTokens = int(min(*body.MaxTokens, 1<<31-1))
-	return nil
-}
-
 func (p *prompt) sampling(body *MessagesRequest) error {
-	s := &p.req.Sampling
-	wire.SetNumber(&s.Temperature, body.Temperature)
-	wire.SetTopP(&s.TopP, body.TopP)
-	if k := body.TopK; k != nil {
-		s.TopK = int(*k)
-	}
+	wire.Set(&p.req, body)
 	return wire.SetStops("stop_sequences", body.StopSequences, &p.req.Stop)
 }
 

@@ -107,13 +107,10 @@ type ErrorResponse struct {
 }
 
 // fields are this format's names of the fields of [generation.Request].
-var fields = map[string]string{
+var fields = wire.Names[Options]("options.", map[string]string{
 	"Messages": "messages", "Prompt": "prompt", "Tools": "tools", "Form": "format", "ResponseFormat": "format",
-	"Visibility": "think",
-	"Effort":     "think", "MaxTokens": "options.num_predict", "Stop": "options.stop", "Sampling": "options",
-	"Sampling.Temperature": "options.temperature", "Sampling.TypicalP": "options.typical_p",
-	"Sampling.RepetitionPenalty": "options.repeat_penalty",
-}
+	"Visibility": "think", "Effort": "think", "Sampling": "options",
+})
 
 // wireError converts an error of any kind. For a prompt that is too long it has Ollama's words.
 func wireError(err error) *wire.Error { return wire.FromLong(err, fields, tooLong) }

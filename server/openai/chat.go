@@ -22,10 +22,10 @@ type ChatRequest struct {
 	// `reasoning.encrypted_content` is another name of `reasoning_seal`. Other values are refused.
 	Include []string `json:"include" api:"[..64]=reasoning.encrypted_content"`
 	// The conversation.
-	Messages []json.RawMessage `json:"messages" api:"[1..10000]#ChatMessage required"`
+	Messages []json.RawMessage `json:"messages" api:"[1..10000]#ChatMessage required" of:"Messages"`
 	// The maximum number of tokens to generate, including reasoning. Summaries are not counted. -1 generates as many as
 	// the context holds, which is the default.
-	MaxCompletionTokens *int64 `json:"max_completion_tokens" api:"[-1..] not=0"`
+	MaxCompletionTokens *int64 `json:"max_completion_tokens" api:"[-1..] not=0" of:"MaxTokens"`
 	// Another name of `max_completion_tokens`. Different values are refused.
 	MaxTokens *int64 `json:"max_tokens" api:"[-1..] not=0"`
 	// Return the log probabilities of the answer's tokens. Those of the reasoning are never returned.

@@ -34,13 +34,6 @@ func wireError(err error, form string) *wire.Error {
 
 // fieldNames are this format's names of the fields of [generation.Request]. An error about Sampling that names no
 // setting is about the bias, because the others were found before.
-var fieldNames = map[string]string{
-	"Messages": "messages", "Prompt": "prompt", "PromptTokens": "prompt", "Tools": "tools", "ToolChoice": "tool_choice",
-	"ToolName": "tool_choice", "ResponseFormat": "response_format", "Form": "response_format", "Visibility": "reasoning",
-	"Effort": "reasoning_effort", "Budget": "reasoning_budget", "Strategy": "reasoning_strategy",
-	"MaxTokens": "max_completion_tokens",
-	"Stop":      "stop", "Sampling": "logit_bias", "TemplateArgs": "chat_template_kwargs", "Seal": "reasoning_seal",
-	"Tokens": "input", "Delegation": "delegation",
-	"Sampling.Temperature": "temperature", "Sampling.TypicalP": "typical_p", "Sampling.Bias": "logit_bias",
-	"Sampling.RepetitionPenalty": "repetition_penalty",
-}
+var fieldNames = wire.Names[ChatRequest]("", map[string]string{
+	"Prompt": "prompt", "PromptTokens": "prompt", "Tokens": "input",
+})

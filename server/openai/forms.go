@@ -12,7 +12,7 @@ import (
 // Forms are the fields that give the answer's text a form. At most one may be set. A form that cannot be enforced
 // exactly is refused before anything is generated, whatever strict says.
 type Forms struct {
-	ResponseFormat json.RawMessage `json:"response_format" api:"#ResponseFormat"`
+	ResponseFormat json.RawMessage `json:"response_format" api:"#ResponseFormat" of:"Form,ResponseFormat"`
 	// Another way to give a schema for the answer.
 	ResponseSchema json.RawMessage `json:"response_schema" api:"#ResponseSchema"`
 	JSONSchema     json.RawMessage `json:"json_schema" api:"#SchemaOrText"`

@@ -23,7 +23,7 @@ type Options struct {
 	// steps. Without it a random seed is used.
 	Seed json.RawMessage `json:"seed" api:"integer[-9223372036854775808..18446744073709551615]"`
 	// The answer ends before the first of these texts. They have no effect in the reasoning.
-	Stop json.RawMessage `json:"stop" api:"string[1..1024]|[..16]string[1..1024]"`
+	Stop json.RawMessage `json:"stop" api:"string[1..1024]|[..16]string[1..1024]" of:"Stop"`
 
 	// Send the answer as server-sent events while it is generated.
 	Stream bool `json:"stream" api:"default=false"`
@@ -31,27 +31,27 @@ type Options struct {
 	StreamOptions *StreamOptions `json:"stream_options"`
 
 	// The logits are divided by this number. 0 always takes the likeliest token.
-	Temperature *float64 `json:"temperature" api:"[0..2]"`
+	Temperature *float64 `json:"temperature" api:"[0..2]" sets:"Sampling.Temperature"`
 	// Keep only the likeliest tokens that together have this probability. 1 keeps all tokens, 0 keeps one.
-	TopP *float64 `json:"top_p" api:"[0..1]"`
+	TopP *float64 `json:"top_p" api:"[0..1]" sets:"Sampling.TopP"`
 	// Keep only this many of the likeliest tokens. 0 and -1 keep all.
-	TopK *int64 `json:"top_k" api:"[-1..2147483647]"`
+	TopK *int64 `json:"top_k" api:"[-1..2147483647]" sets:"Sampling.TopK"`
 	// Drop tokens whose probability is less than this share of the likeliest token's. 0 drops none.
-	MinP *float64 `json:"min_p" api:"[0..1]"`
+	MinP *float64 `json:"min_p" api:"[0..1]" sets:"Sampling.MinP"`
 	// Keep only the most typical tokens that together have this probability. 0 and 1 keep all.
-	TypicalP *float64 `json:"typical_p" api:"[0..1]"`
+	TypicalP *float64 `json:"typical_p" api:"[0..1]" sets:"Sampling.TypicalP"`
 	// Subtracted from the logit of each token that was already generated. Penalties count tokens only in text that the
 	// API key may see, and change only such text.
-	PresencePenalty *float64 `json:"presence_penalty" api:"[-2..2]"`
+	PresencePenalty *float64 `json:"presence_penalty" api:"[-2..2]" sets:"Sampling.PresencePenalty"`
 	// Subtracted from a token's logit once for each time that the token was generated.
-	FrequencyPenalty *float64 `json:"frequency_penalty" api:"[-2..2]"`
+	FrequencyPenalty *float64 `json:"frequency_penalty" api:"[-2..2]" sets:"Sampling.FrequencyPenalty"`
 	// Divides the logits of tokens that were already generated. 1 turns this off.
-	RepetitionPenalty *float64 `json:"repetition_penalty" api:"[0.01..10]"`
+	RepetitionPenalty *float64 `json:"repetition_penalty" api:"[0.01..10]" sets:"Sampling.RepetitionPenalty"`
 	// Another name of `repetition_penalty`. Different values are refused.
-	RepeatPenalty *float64 `json:"repeat_penalty" api:"[0.01..10]"`
+	RepeatPenalty *float64 `json:"repeat_penalty" api:"[0.01..10]" sets:"Sampling.RepetitionPenalty"`
 	// Token ids, each with a number that is added to the token's logit. -100 forbids a token. This changes only text
 	// that the API key may see, and never headers, channel names or reasoning tags.
-	LogitBias json.RawMessage `json:"logit_bias" api:"#TokenBiases[..1024]"`
+	LogitBias json.RawMessage `json:"logit_bias" api:"#TokenBiases[..1024]" of:"Sampling,Sampling.Bias"`
 
 	// llama.cpp's name of `max_tokens`. Different values are refused.
 	NPredict *int64 `json:"n_predict" api:"[-1..] not=0"`
@@ -136,23 +136,10 @@ func (d *order) runs() []wire.Run {
 
 // sampling reads the fields about sampling.
 func (o *Options) sampling(req *generation.Request) error {
-	penalty := o.RepetitionPenalty
-	if penalty == nil {
-		penalty = o.RepeatPenalty
-	} else if o.RepeatPenalty != nil && *o.RepeatPenalty != *penalty {
+	if a, b := o.RepetitionPenalty, o.RepeatPenalty; a != nil && b != nil && *a != *b {
 		return conflict("repetition_penalty", "repeat_penalty")
 	}
-	s := &req.Sampling
-	wire.SetNumber(&s.Temperature, o.Temperature)
-	wire.SetTopP(&s.TopP, o.TopP)
-	wire.SetNumber(&s.MinP, o.MinP)
-	wire.SetNumber(&s.TypicalP, o.TypicalP)
-	wire.SetNumber(&s.PresencePenalty, o.PresencePenalty)
-	wire.SetNumber(&s.FrequencyPenalty, o.FrequencyPenalty)
-	wire.SetNumber(&s.RepetitionPenalty, penalty)
-	if o.TopK != nil {
-		s.TopK = int(max(*o.TopK, 0))
-	}
+	wire.Set(req, o)
 	return readBias(o.LogitBias, req)
 }
 

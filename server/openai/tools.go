@@ -15,8 +15,8 @@ import (
 // ToolOptions are the fields about tools.
 type ToolOptions struct {
 	// The tools that the model may call.
-	Tools      []json.RawMessage `json:"tools" api:"[..1024]#Tool"`
-	ToolChoice json.RawMessage   `json:"tool_choice" api:"#ToolChoice"`
+	Tools      []json.RawMessage `json:"tools" api:"[..1024]#Tool" of:"Tools"`
+	ToolChoice json.RawMessage   `json:"tool_choice" api:"#ToolChoice" of:"ToolChoice,ToolName"`
 	// With false the model makes at most one call.
 	ParallelToolCalls *bool `json:"parallel_tool_calls" api:"default=true"`
 	// The older form of `tools`. The answer then has `function_call`.

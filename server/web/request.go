@@ -21,29 +21,29 @@ type Request struct {
 	// The id of the conversation, at most 1,024 bytes. Sealed values are valid only in their conversation.
 	Conversation string `json:"conversation" api:"[1..1024] required"`
 	// The whole conversation.
-	Messages []Message `json:"messages" api:"[1..100000] required"`
+	Messages []Message `json:"messages" api:"[1..100000] required" of:"Messages"`
 	// Fields are the options for the reasoning.
 	contract.Fields
 	// The tools that the model may call. Their results are sent as messages with the role `tool`.
-	Tools []Tool `json:"tools" api:"[..1024]"`
+	Tools []Tool `json:"tools" api:"[..1024]" of:"Tools"`
 	// Whether the model may or must call a tool. The default is `auto`.
-	ToolChoice *string `json:"tool_choice" api:"=auto,none,required"`
+	ToolChoice *string `json:"tool_choice" api:"=auto,none,required" of:"ToolChoice"`
 	// A JSON Schema that the answer must match.
-	Schema json.RawMessage `json:"schema" api:"{}"`
+	Schema json.RawMessage `json:"schema" api:"{}" of:"Form,ResponseFormat"`
 	// The maximum number of tokens to generate, including reasoning.
-	MaxTokens *int `json:"max_tokens" api:"[1..2147483647]"`
+	MaxTokens *int `json:"max_tokens" api:"[1..2147483647]" sets:"MaxTokens"`
 	// The logits are divided by this number. 0 always takes the likeliest token. The default is the server's
 	// `--temperature`.
-	Temperature *float64 `json:"temperature" api:"[0..2]"`
+	Temperature *float64 `json:"temperature" api:"[0..2]" sets:"Sampling.Temperature"`
 	// Keep only the likeliest tokens that together have this probability. 0 keeps one token. The default is the server's
 	// `--top-p`.
-	TopP *float64 `json:"top_p" api:"[0..1]"`
+	TopP *float64 `json:"top_p" api:"[0..1]" sets:"Sampling.TopP"`
 	// Keep only the tokens that have at least this fraction of the likeliest token's probability.
-	MinP *float64 `json:"min_p" api:"[0..1]"`
+	MinP *float64 `json:"min_p" api:"[0..1]" sets:"Sampling.MinP"`
 	// Makes the run repeatable. Without it a random seed is used.
-	Seed *uint64 `json:"seed" api:"[0..9007199254740991]"`
+	Seed *uint64 `json:"seed" api:"[0..9007199254740991]" sets:"Seed"`
 	// The answer ends before the first of these texts.
-	Stop []string `json:"stop" api:"[..16]string[1..1024]"`
+	Stop []string `json:"stop" api:"[..16]string[1..1024]" of:"Stop"`
 }
 
 // Message is a message of the conversation.
@@ -215,14 +215,6 @@ func (t *turn) form(in *Request) error {
 
 // sampling reads the options for generating the answer.
 func (t *turn) sampling(in *Request) error {
-	if in.MaxTokens != nil {
-		t.req.MaxTokens = *in.MaxTokens
-	}
-	wire.SetNumber(&t.req.Sampling.Temperature, in.Temperature)
-	wire.SetTopP(&t.req.Sampling.TopP, in.TopP)
-	wire.SetNumber(&t.req.Sampling.MinP, in.MinP)
-	if in.Seed != nil {
-		t.req.Seed = in.Seed
-	}
+	wire.Set(&t.req, in)
 	return wire.SetStops("stop", in.Stop, &t.req.Stop)
 }

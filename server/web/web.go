@@ -158,12 +158,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, f file) {
 }
 
 // fields are this format's names of the fields of [generation.Request].
-var fields = map[string]string{
-	"Messages": "messages", "Tools": "tools", "ToolChoice": "tool_choice", "Form": "schema", "ResponseFormat": "schema",
-	"Visibility": "reasoning", "Effort": "reasoning_effort", "Budget": "reasoning_budget",
-	"Strategy": "reasoning_strategy", "Delegation": "delegation", "MaxTokens": "max_tokens", "Stop": "stop",
-	"Sampling": "temperature", "Sampling.Temperature": "temperature", "TemplateArgs": "chat_template_kwargs",
-}
+var fields = wire.Names[Request]("", map[string]string{"Sampling": "temperature"})
 
 // WriteError answers with an error, as a [wire.PlainError].
 func (a *API) WriteError(w http.ResponseWriter, err error) {

@@ -2,23 +2,8 @@ package wire
 
 import (
 	"encoding/json"
-	"math"
 	"strconv"
 )
-
-// SetNumber sets to to a number. If there is none, to stays as it is.
-func SetNumber(to *float32, v *float64) {
-	if v != nil {
-		*to = float32(*v)
-	}
-}
-
-// SetTopP is SetNumber for top_p. For clients 0 means only the best token; for the sampler it means no limit.
-func SetTopP(to *float32, v *float64) {
-	if v != nil {
-		*to = max(float32(*v), math.SmallestNonzeroFloat32)
-	}
-}
 
 // ReadSeed reads a whole number of up to 64 bits, signed or unsigned. If there is none, it returns nil.
 func ReadSeed(param string, raw json.RawMessage) (*uint64, error) {

@@ -21,29 +21,6 @@ func paramOf(t *testing.T, err error) string {
 	return e.Param
 }
 
-func TestSetNumber(t *testing.T) {
-	v, got := 0.5, float32(7)
-	if SetNumber(&got, nil); got != 7 {
-		t.Errorf("without a number it is %v", got)
-	}
-	if SetNumber(&got, &v); got != 0.5 {
-		t.Errorf("0.5 gives %v", got)
-	}
-}
-
-func TestSetTopP(t *testing.T) {
-	for _, v := range []float64{0, 1e-300, math.Copysign(0, -1), 0.5, 1} {
-		got := float32(0)
-		if SetTopP(&got, &v); !(got > 0 && got <= 1) {
-			t.Errorf("%v gives %v", v, got)
-		}
-	}
-	off := float32(0)
-	if SetTopP(&off, nil); off != 0 {
-		t.Errorf("without a number it is %v", off)
-	}
-}
-
 func TestReadSeed(t *testing.T) {
 	for text, want := range map[string]uint64{"0": 0, "7": 7, "-1": math.MaxUint64, "18446744073709551615": math.MaxUint64,
 		"-9223372036854775808": 1 << 63} {

@@ -32,13 +32,13 @@ const maxBudget = 1 << 24
 type Fields struct {
 	// How much of the reasoning is returned, or an object that also says how much the model reasons. True means `full`
 	// and false means `none`.
-	Reasoning       json.RawMessage `json:"reasoning,omitempty" api:"boolean|#Visibility|#ReasoningObject"`
-	ReasoningEffort *string         `json:"reasoning_effort,omitempty" api:"#Effort"`
+	Reasoning       json.RawMessage `json:"reasoning,omitempty" api:"boolean|#Visibility|#ReasoningObject" of:"Visibility"`
+	ReasoningEffort *string         `json:"reasoning_effort,omitempty" api:"#Effort" of:"Effort"`
 	// How much of the reasoning is returned. True means `full` and false means `none`.
 	IncludeReasoning json.RawMessage `json:"include_reasoning,omitempty" api:"boolean|#Visibility"`
 	// The maximum number of reasoning tokens. When it is reached, the reasoning is ended and the answer begins, and the
 	// detail of the finish reason says so. 0 means effort `none`, -1 means no limit.
-	ReasoningBudget *int `json:"reasoning_budget,omitempty" api:"[-1..16777216]"`
+	ReasoningBudget *int `json:"reasoning_budget,omitempty" api:"[-1..16777216]" of:"Budget"`
 	// Another name of `reasoning_budget`.
 	ThinkingBudget *int `json:"thinking_budget,omitempty" api:"[-1..16777216]"`
 	// False means effort `none`.
@@ -55,10 +55,10 @@ type Fields struct {
 	// answer (`json`), a call of a pseudo-function (`tool`), markers in the text (`markers`), or an explanation written
 	// after the answer (`posthoc`). `auto` takes the first one that the model supports. The pseudo-function is called
 	// `report_reasoning`, so no function in `tools` may have that name.
-	ReasoningStrategy *string `json:"reasoning_strategy,omitempty" api:"=auto,native,json,tool,markers,posthoc"`
+	ReasoningStrategy *string `json:"reasoning_strategy" api:"=auto,native,json,tool,markers,posthoc" of:"Strategy"`
 	// Return the whole reasoning as a sealed value, whatever the visibility. In chat completions it is the message's
 	// `reasoning_encrypted_content`. Send it back with its message to restore the reasoning.
-	ReasoningSeal *bool `json:"reasoning_seal,omitempty" api:"default=false"`
+	ReasoningSeal *bool `json:"reasoning_seal,omitempty" api:"default=false" of:"Seal"`
 	// Store a trace of the whole run, whatever the visibility, encrypted for the keys that the server's operator chose.
 	// `trace_id` has its id once it is safely stored. If it cannot be stored, there is the warning `trace_not_stored`.
 	// Refused by a server that keeps no traces.
@@ -69,11 +69,11 @@ type Fields struct {
 	// Ask the model for its reason for each call. This costs tokens. The reasons are removed from the model's text and
 	// returned with visibility `full`, in chat completions as `rationale`.
 	Rationale  *bool       `json:"rationale,omitempty" api:"default=false"`
-	Delegation *Delegation `json:"delegation,omitempty"`
+	Delegation *Delegation `json:"delegation,omitempty" of:"Delegation"`
 	// Variables for the model's Jinja template, nested at most 32 deep. They are treated as user text and cannot replace
 	// messages or tools. Variables about effort and budget (`enable_thinking` or `thinking` false, `reasoning_effort`,
 	// `thinking_budget`) have the same effect as fields of the request.
-	TemplateArgs map[string]any `json:"chat_template_kwargs,omitempty" api:"{}[..256]"`
+	TemplateArgs map[string]any `json:"chat_template_kwargs,omitempty" api:"{}[..256]" of:"TemplateArgs"`
 
 	// unknown lists the request's unknown fields about reasoning.
 	unknown []string

@@ -29,7 +29,7 @@ type CreateRequest struct {
 	Model string `json:"model"`
 	// The user's text, or items. It is required and must not be empty, unless there are `instructions` or a
 	// `previous_response_id`.
-	Input json.RawMessage `json:"input" api:"string|[..8192]#ResponseInputItem"`
+	Input json.RawMessage `json:"input" api:"string|[..8192]#ResponseInputItem" of:"Messages"`
 	// A system prompt before everything else. It is not carried over by `previous_response_id`.
 	Instructions *string `json:"instructions"`
 	// The id of the stored response that this request continues.
@@ -47,23 +47,23 @@ type CreateRequest struct {
 	Truncation *string `json:"truncation" api:"=disabled,auto default=disabled"`
 
 	// The maximum number of tokens to generate, including reasoning.
-	MaxOutputTokens *int `json:"max_output_tokens" api:"[1..16777216]"`
+	MaxOutputTokens *int `json:"max_output_tokens" api:"[1..16777216]" sets:"MaxTokens"`
 	// No effect: it limits the calls of hosted tools, and there are none.
 	MaxToolCalls *int `json:"max_tool_calls" api:"[0..16777216]"`
 	// The logits are divided by this number. 0 always takes the likeliest token. The default is the server's
 	// `--temperature`.
-	Temperature *float64 `json:"temperature" api:"[0..2]"`
+	Temperature *float64 `json:"temperature" api:"[0..2]" sets:"Sampling.Temperature"`
 	// Keep only the likeliest tokens that together have this probability. 0 keeps one token. The default is the server's
 	// `--top-p`.
-	TopP *float64 `json:"top_p" api:"[0..1]"`
+	TopP *float64 `json:"top_p" api:"[0..1]" sets:"Sampling.TopP"`
 	// How many of the likeliest tokens to return at each position of the answer.
 	TopLogprobs *int `json:"top_logprobs" api:"[0..20] default=0"`
 	// Makes the response repeatable. Without it a random seed is used.
 	Seed json.RawMessage `json:"seed" api:"integer[-9223372036854775808..18446744073709551615]"`
 
 	// The tools that the model may call.
-	Tools      []json.RawMessage `json:"tools" api:"[..1024]#ResponseTool"`
-	ToolChoice json.RawMessage   `json:"tool_choice" api:"=none,auto,required|#ResponseToolChoice"`
+	Tools      []json.RawMessage `json:"tools" api:"[..1024]#ResponseTool" of:"Tools"`
+	ToolChoice json.RawMessage   `json:"tool_choice" api:"=none,auto,required|#ResponseToolChoice" of:"ToolChoice"`
 	// With false the model makes at most one call.
 	ParallelToolCalls *bool `json:"parallel_tool_calls" api:"default=true"`
 
@@ -236,11 +236,7 @@ func (q *asked) labels() error {
 // sampling reads what chooses and bounds the tokens.
 func (q *asked) sampling() error {
 	w, r := q.wire, &q.request
-	if w.MaxOutputTokens != nil {
-		r.MaxTokens = *w.MaxOutputTokens
-	}
-	wire.SetNumber(&r.Sampling.Temperature, w.Temperature)
-	wire.SetTopP(&r.Sampling.TopP, w.TopP)
+	wire.Set(r, w)
 	r.Logprobs = slices.Contains(w.Include, includeLogprobs)
 	if n := w.TopLogprobs; n != nil {
 		r.Sampling.TopLogprobs = *n

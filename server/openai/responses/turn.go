@@ -48,14 +48,10 @@ type turn struct {
 }
 
 // params are this format's names of the fields of [generation.Request].
-var params = map[string]string{
-	"Messages": "input", "Tools": "tools", "ToolChoice": "tool_choice", "ToolName": "tool_choice.name",
-	"Form":           "text.format",
-	"ResponseFormat": "text.format", "Visibility": "reasoning", "Effort": "reasoning.effort",
-	"Budget":   "reasoning.max_tokens",
-	"Strategy": "reasoning_strategy", "Delegation": "delegation", "MaxTokens": "max_output_tokens",
-	"Sampling": "temperature", "Sampling.Temperature": "temperature", "TemplateArgs": "chat_template_kwargs",
-}
+var params = wire.Names[CreateRequest]("", map[string]string{
+	"ToolName": "tool_choice.name", "Form": "text.format", "ResponseFormat": "text.format",
+	"Effort": "reasoning.effort", "Budget": "reasoning.max_tokens", "Sampling": "temperature",
+})
 
 // prepare makes the turn of a request and gets its model, which the caller releases. Errors are a *wire.Error.
 func (a *API) prepare(ctx context.Context, w *CreateRequest) (*turn, error) {
