@@ -25,7 +25,16 @@ func TestPromptsKeepTheirWording(t *testing.T) {
 
 func functions(t *testing.T) string {
 	t.Helper()
-	b, err := json.Marshal(Tools(100))
+	type tool struct { // without the tags, so that the digest does not depend on them
+		Name, Description string
+		Parameters        json.RawMessage
+		Strict            bool
+	}
+	var list []tool
+	for _, of := range Tools(100) {
+		list = append(list, tool(of))
+	}
+	b, err := json.Marshal(list)
 	if err != nil {
 		t.Fatal(err)
 	}
