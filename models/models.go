@@ -78,7 +78,7 @@ func Unpacked(path string) Model {
 
 // entry describes a file, which may be missing.
 func entry(path string) catalog.Entry {
-	e := catalog.Entry{Format: catalog.GGUF, Dir: filepath.Dir(path), Path: filepath.Base(path), Count: 1,
+	e := catalog.Entry{Format: catalog.GGUF, Dir: filepath.Dir(path), Path: filepath.Base(path),
 		Quant: catalog.QuantOf(filepath.ToSlash(path))}
 	for _, p := range catalog.Parts(e.Path) {
 		f := catalog.File{Path: p, Missing: true}

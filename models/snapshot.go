@@ -164,9 +164,6 @@ func stateOf(st *unix.Stat_t) state {
 	return state{uint64(st.Dev), uint64(st.Ino), st.Size, st.Mtim.Nano(), st.Ctim.Nano()}
 }
 
-// Paths are the paths of the files.
-func (s *Snapshot) Paths() []string { return s.paths }
-
 // Size is the total size of the files, in bytes.
 func (s *Snapshot) Size() (n int64) {
 	for _, f := range s.first {

@@ -168,12 +168,6 @@ func (r Repo) folder() string { return "models--" + r.org + "--" + r.name }
 // Dir returns the folder of the repository.
 func (r Repo) Dir() string { return filepath.Join(r.cache.dir, r.folder()) }
 
-// Exists reports whether the repository has a folder in the cache.
-func (r Repo) Exists() bool {
-	info, err := os.Stat(r.Dir())
-	return err == nil && info.IsDir()
-}
-
 // Blobs returns the folder of the blobs.
 func (r Repo) Blobs() string { return filepath.Join(r.Dir(), "blobs") }
 

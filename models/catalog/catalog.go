@@ -57,10 +57,8 @@ type Entry struct {
 	Quant string
 	// Path is that of the first part of a GGUF model, also if that is missing, or "." for a folder.
 	Path string
-	// Files are all that the model needs and that are there. Those of a GGUF model are in order. Count is how many the
-	// names call for.
+	// Files are all that the model needs and that are there. Those of a GGUF model are in order.
 	Files []File
-	Count int
 	// Problem says in one line why the model cannot be used. It is empty if nothing is known to be wrong.
 	Problem string
 
@@ -176,15 +174,15 @@ func GGUFs(files []File) (entries []Entry) {
 		if NotModel(f.Path) != "" {
 			continue
 		}
-		first, _, count, ok := Part(f.Path)
+		first, _, _, ok := Part(f.Path)
 		if !ok {
-			first, count = f.Path, 1
+			first = f.Path
 		}
 		i, ok := at[first]
 		if !ok {
 			i = len(entries)
 			at[first] = i
-			entries = append(entries, Entry{Format: GGUF, Path: first, Quant: QuantOf(first), Count: count})
+			entries = append(entries, Entry{Format: GGUF, Path: first, Quant: QuantOf(first)})
 		}
 		entries[i].Files = append(entries[i].Files, f)
 	}
@@ -196,9 +194,10 @@ func GGUFs(files []File) (entries []Entry) {
 
 // missing names the first part that is not there.
 func (e *Entry) missing() string {
-	for i, want := range Parts(e.Path) {
+	parts := Parts(e.Path)
+	for i, want := range parts {
 		if !slices.ContainsFunc(e.Files, func(f File) bool { return f.Path == want }) {
-			return PartMissing(i+1, e.Count, want)
+			return PartMissing(i+1, len(parts), want)
 		}
 	}
 	return ""
@@ -330,7 +329,7 @@ func Best(entries []Entry, memory int64) (Entry, error) {
 	switch {
 	case len(whole) == 0:
 		return Entry{}, &Error{Advice: "choose another quantization or repository",
-			Detail: fmt.Sprintf("%s has %d of its %d parts", entries[0].Path, len(entries[0].Files), entries[0].Count)}
+			Detail: fmt.Sprintf("%s has %d of its %d parts", entries[0].Path, len(entries[0].Files), len(Parts(entries[0].Path)))}
 	case len(whole) == 1:
 		return whole[0], nil
 	}

@@ -21,7 +21,6 @@ func Folder(files []File) (Entry, error) {
 		config = config || f.Path == "config.json"
 		weights = weights || strings.HasSuffix(f.Path, ".safetensors")
 	}
-	e.Count = len(e.Files)
 	switch {
 	case !weights && slices.ContainsFunc(files, isOldWeights):
 		return Entry{}, &Error{Detail: "the weights are in a format for training, neither GGUF nor safetensors",

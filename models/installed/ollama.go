@@ -122,7 +122,7 @@ func ollamaModel(dir, manifest string) (catalog.Entry, bool) {
 	if err := readJSON(manifest, &content); err != nil {
 		return catalog.Entry{}, false
 	}
-	m := catalog.Entry{Place: catalog.Ollama, Format: catalog.GGUF, Dir: filepath.Join(dir, "blobs"), Count: 1}
+	m := catalog.Entry{Place: catalog.Ollama, Format: catalog.GGUF, Dir: filepath.Join(dir, "blobs")}
 	var weights ollamaLayer
 	others := ""
 	for _, l := range content.Layers {

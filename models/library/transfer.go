@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -54,10 +53,10 @@ type transfer struct {
 	err  error
 
 	mu sync.Mutex
-	// layers are the files of the plan by their hash, and order their order. moved is closed and replaced at each change.
-	layers map[string]download.Progress
-	order  []string
-	moved  chan struct{}
+	// plan is nil until the hub has answered. files are where its files are. moved is closed and replaced at each change.
+	plan  *pull.Plan
+	files []download.Progress
+	moved chan struct{}
 }
 
 // mayWrite reports whether the transfer may write to a repository.
@@ -104,8 +103,7 @@ func (l *Library) join(n names.Name) (*transfer, error) {
 		return nil, ErrBusy
 	}
 	ctx, cancel := context.WithCancel(l.stop)
-	t := &transfer{key: key, cancel: cancel, waiting: 1, done: make(chan struct{}), moved: make(chan struct{}),
-		layers: map[string]download.Progress{}}
+	t := &transfer{key: key, cancel: cancel, waiting: 1, done: make(chan struct{}), moved: make(chan struct{})}
 	for _, r := range repos {
 		t.repos = append(t.repos, strings.ToLower(r))
 	}
@@ -164,7 +162,7 @@ func (l *Library) run(ctx context.Context, t *transfer, n names.Name) (string, e
 				l.cfg.Log.Warn("the hub is asked again for a part of a model", "repository", plan.ID, "error", p.Retry,
 					"wait_seconds", p.Wait.Seconds())
 			}
-			t.update(plan, p)
+			t.update(p)
 		})
 	}
 	if l.stop.Err() != nil && errors.Is(err, context.Canceled) {
@@ -180,23 +178,19 @@ func (l *Library) run(ctx context.Context, t *transfer, n names.Name) (string, e
 func (t *transfer) begin(plan *pull.Plan) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.plan = plan
 	for _, i := range plan.Items {
-		if _, there := t.layers[i.Etag]; !there {
-			t.order = append(t.order, i.Etag)
-		}
-		t.layers[i.Etag] = download.Progress{File: i.Path, State: download.Waiting, Done: i.Have, Total: i.Size}
+		t.files = append(t.files, download.Progress{File: i.Path, State: download.Waiting, Done: i.Have, Total: i.Size})
 	}
 	t.move()
 }
 
 // update sets the progress of a file.
-func (t *transfer) update(plan *pull.Plan, p download.Progress) {
+func (t *transfer) update(p download.Progress) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if i := slices.IndexFunc(plan.Items, func(i pull.Item) bool { return i.Path == p.File }); i >= 0 {
-		t.layers[plan.Items[i].Etag] = p
-		t.move()
-	}
+	t.files[slices.IndexFunc(t.files, func(f download.Progress) bool { return f.File == p.File })] = p
+	t.move()
 }
 
 // move wakes the clients. The caller holds the lock.
@@ -206,21 +200,21 @@ func (t *transfer) move() {
 }
 
 // look returns the state, and a channel that is closed when it changes.
-func (t *transfer) look() (layers map[string]download.Progress, order []string, moved <-chan struct{}) {
+func (t *transfer) look() (plan *pull.Plan, files []download.Progress, moved <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return maps.Clone(t.layers), t.order, t.moved
+	return t.plan, slices.Clone(t.files), t.moved
 }
 
 // follow reports the steps of a transfer until it ends or ctx does.
 func (t *transfer) follow(ctx context.Context, report func(Progress) error) (string, error) {
-	f := follower{report: report, told: map[string]Progress{}}
+	f := follower{report: report}
 	if err := report(Progress{}); err != nil {
 		return "", err
 	}
 	for {
-		layers, order, moved := t.look()
-		if err := f.tell(layers, order); err != nil {
+		plan, files, moved := t.look()
+		if err := f.tell(plan, files); err != nil {
 			return "", err
 		}
 		select {
@@ -231,24 +225,29 @@ func (t *transfer) follow(ctx context.Context, report func(Progress) error) (str
 			if t.err != nil {
 				return "", t.err
 			}
-			layers, order, _ = t.look()
-			return t.name, f.tell(layers, order)
+			plan, files, _ = t.look()
+			return t.name, f.tell(plan, files)
 		}
 	}
 }
 
-// follower is what one client was told.
+// follower is what one client was told, of each file of the plan.
 type follower struct {
 	report func(Progress) error
-	told   map[string]Progress
+	told   []Progress
 	stage  Stage
 }
 
 // tell reports what is new.
-func (f *follower) tell(layers map[string]download.Progress, order []string) error {
+func (f *follower) tell(plan *pull.Plan, files []download.Progress) error {
+	if plan == nil {
+		return nil
+	}
+	if f.told == nil {
+		f.told = make([]Progress, len(files))
+	}
 	stage := Linking
-	for _, etag := range order {
-		p := layers[etag]
+	for i, p := range files {
 		switch p.State {
 		case download.Done, download.There:
 		case download.Finishing:
@@ -256,17 +255,14 @@ func (f *follower) tell(layers map[string]download.Progress, order []string) err
 		default:
 			stage = Fetching
 		}
-		now := Progress{Stage: Fetching, Etag: etag, Done: p.Done, Total: p.Total}
-		if told, ok := f.told[etag]; ok && told == now {
+		now := Progress{Stage: Fetching, Etag: plan.Items[i].Etag, Done: p.Done, Total: p.Total}
+		if f.told[i] == now {
 			continue
 		}
-		f.told[etag] = now
+		f.told[i] = now
 		if err := f.report(now); err != nil {
 			return err
 		}
-	}
-	if len(order) == 0 {
-		return nil
 	}
 	for ; f.stage < stage; f.stage++ {
 		if next := f.stage + 1; next > Fetching {

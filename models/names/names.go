@@ -6,6 +6,7 @@ package names
 
 import (
 	"fmt"
+	"io/fs"
 	"net/url"
 	"path"
 	"regexp"
@@ -190,8 +191,7 @@ func isRef(s string) bool {
 
 // isFile reports whether s can be the path of a file in a repository. It is relative and leads nowhere else.
 func isFile(s string) bool {
-	return path.Clean(s) == s && !path.IsAbs(s) && s != "." && s != ".." && !strings.HasPrefix(s, "../") &&
-		!strings.ContainsAny(s, "\\:@") && !strings.ContainsFunc(s, odd)
+	return fs.ValidPath(s) && s != "." && !strings.ContainsAny(s, "\\:@") && !strings.ContainsFunc(s, odd)
 }
 
 // parseAddress reads what follows the host in an address of the hub.

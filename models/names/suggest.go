@@ -58,7 +58,7 @@ func compare(text, name string) (misses, rest int, ok bool) {
 		return 0, 0, false
 	}
 	a, b := squash(text), squash(name)
-	if misses = distance(a, b); misses <= max(1, len(a)/5) && misses < len(a) {
+	if misses = Distance(a, b); misses <= max(1, len(a)/5) && misses < len(a) {
 		return misses, 0, true
 	}
 	have := parts(name)
@@ -66,7 +66,7 @@ func compare(text, name string) (misses, rest int, ok bool) {
 	for _, p := range parts(text) {
 		best, at := len(p), -1
 		for i, h := range have {
-			if d := distance(p, h); d < best && d <= len(p)/4 {
+			if d := Distance(p, h); d < best && d <= len(p)/4 {
 				best, at = d, i
 			}
 		}
@@ -104,8 +104,8 @@ func parts(name string) []string {
 	return all
 }
 
-// distance returns how many letters must be added, removed, replaced or swapped with the next to make b of a.
-func distance(a, b string) int {
+// Distance returns how many letters must be added, removed, replaced or swapped with the next to make b of a.
+func Distance(a, b string) int {
 	two, one, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range one {
 		one[j] = j

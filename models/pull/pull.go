@@ -45,9 +45,7 @@ type Plan struct {
 // Item is a file of a plan.
 type Item struct {
 	catalog.File
-	// There reports that the cache has the file.
-	There bool
-	// Have is how many of its bytes are here, to be verified unless There.
+	// Have is how many of its bytes are here.
 	Have int64
 }
 
@@ -130,7 +128,7 @@ func newPlan(ctx context.Context, client *hub.Client, c cache.Cache, id, revisio
 	for _, f := range model.Files {
 		i := Item{File: f, Have: min(unfinished[f.Etag], f.Size)}
 		if repo.HasBlob(f) || repo.HasEntry(repository.Commit, f) {
-			i.There, i.Have = true, f.Size
+			i.Have = f.Size
 		} else if f.Size > hub.MaxHTTP {
 			return nil, hub.TooLargeError(repository.ID, f)
 		}

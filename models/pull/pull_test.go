@@ -117,7 +117,7 @@ func TestPull(t *testing.T) {
 		t.Fatal(err)
 	}
 	rest := int64(len(m.Files[0].Content) + len(m.Files[1].Content))
-	if p.Missing() != rest || !p.Items[2].There {
+	if p.Missing() != rest || p.Items[2].Have != p.Items[2].Size {
 		t.Errorf("%d bytes are missing: %+v", p.Missing(), p.Items)
 	}
 	if result, err = p.Run(t.Context(), nil); err != nil {
