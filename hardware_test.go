@@ -126,7 +126,7 @@ func TestGPUReport(t *testing.T) {
 			"gpu=1")
 		if folder == "" {
 			h.says(report, "== the CUDA library: passed", "made cuda", "== answers outlive the engine: passed",
-				"-X runner/backend/llamacpp.linkedFolder=./lib/runner")
+				"-X runner/backend/llamacpp/enginefolder.linkedFolder=./lib/runner")
 		} else {
 			h.says(report, "used bench -o json -p 256 -n 32 -r 3 --engine ./engine",
 				"ok go ./engine test ./cmd/runner -run ^TestAnswersOutliveAFoldersEngine$")
@@ -151,7 +151,7 @@ func TestGPUReport(t *testing.T) {
 	if h.says(report, "== the CUDA library: FAILED", "nvcc is not on the PATH", none); code != 1 {
 		t.Errorf("without a compiler for GPUs, exit code %d", code)
 	}
-	source, err := os.ReadFile("backend/llamacpp/libraries.go")
+	source, err := os.ReadFile("backend/llamacpp/enginefolder/places.go")
 	if err != nil || !strings.Contains(string(source), "\nvar linkedFolder string") {
 		t.Errorf("the linker has no variable to set: %v", err)
 	}

@@ -35,6 +35,7 @@ var rules = []struct {
 	{"runner/backend/llamacpp", []string{"runner/backend", "runner/backend/gguf", "runner/backend/ledger",
 		"runner/backend/llamacpp/", "runner/backend/sample", "runner/backend/tokenizer"}},
 	{"runner/backend/llamacpp/capi", nil},
+	{"runner/backend/llamacpp/enginefolder", nil},
 	{"runner/backend/llamacpp/kernels", []string{"runner/backend/llamacpp/capi"}},
 	{"runner/backend/llamacpp/machine", nil},
 	{"runner/backend/llamacpp/kernels/kernelstest", []string{"runner/backend", "runner/backend/llamacpp/kernels",

@@ -57,7 +57,7 @@ check() {
 # tests ARGUMENTS...: runs go test so that its programs find the library that make cuda builds.
 # shellcheck disable=SC2329 # step calls it by its name
 tests() {
-  go test -ldflags "-X runner/backend/llamacpp.linkedFolder=$PWD/lib/runner" -count=1 -v "$@"
+  go test -ldflags "-X runner/backend/llamacpp/enginefolder.linkedFolder=$PWD/lib/runner" -count=1 -v "$@"
 }
 
 # answer: asks for a sum and compares the answer.
@@ -100,7 +100,7 @@ fi
 check "an answer" answer
 if [ -n "${ENGINE:-}" ]; then
   check "conformance of the engine in a folder" env RUNNER_TEST_ENGINE="$ENGINE" \
-    go test ./backend/llamacpp -run '^TestFolder' -count=1 -v
+    go test ./backend/llamacpp ./backend/llamacpp/enginefolder -run '^TestFolder' -count=1 -v
   check "answers outlive the engine in a folder" env RUNNER_TEST_ENGINE="$ENGINE" \
     go test ./cmd/runner -run '^TestAnswersOutliveAFoldersEngine$' -count=1 -v
 else

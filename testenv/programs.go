@@ -37,3 +37,18 @@ func Tool(t testing.TB, name, folder, script string) string {
 	}
 	return path
 }
+
+// SharedLibrary compiles C into a shared library at path, with more flags for the compiler.
+func SharedLibrary(t testing.TB, path, source string, flags ...string) {
+	t.Helper()
+	cc := Compiler(t, "CC")
+	file := filepath.Join(t.TempDir(), "x.c")
+	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := append(append(append([]string{}, cc[1:]...), "-shared", "-fPIC", "-o", path,
+		"-Wl,-soname,"+filepath.Base(path), file), flags...)
+	if out, err := exec.Command(cc[0], args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}

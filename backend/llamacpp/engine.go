@@ -24,6 +24,7 @@ import (
 	_ "github.com/ollama/ollama/ml/backend/ggml/ggml/src" // ggml and its CPU backend, on macOS Metal as well
 
 	_ "runner/backend/llamacpp/capi" // see there
+	"runner/backend/llamacpp/enginefolder"
 	"runner/backend/llamacpp/kernels"
 )
 
@@ -65,7 +66,7 @@ var start = sync.OnceValue(func() error {
 		return ErrIncompatible
 	}
 	builtin.kernels = kernels.Offer()
-	builtin.libraries = loadLibraries(LibraryFolders())
+	builtin.libraries = loadLibraries(enginefolder.Places())
 	return nil
 })
 

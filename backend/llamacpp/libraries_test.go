@@ -61,13 +61,3 @@ void *ggml_backend_init(void) { ggml_test_log("no device today"); return 0; }`, 
 		t.Errorf("the log holds %q", log.String())
 	}
 }
-
-// TestLibraryFolder: the folder that the linker set comes first.
-func TestLibraryFolder(t *testing.T) {
-	usual := LibraryFolders()
-	defer func(was string) { linkedFolder = was }(linkedFolder)
-	linkedFolder = filepath.Join(t.TempDir(), "lib")
-	if list := LibraryFolders(); list[0] != linkedFolder || len(list) < len(usual) {
-		t.Errorf("the folders are %v", list)
-	}
-}

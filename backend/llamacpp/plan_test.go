@@ -105,7 +105,8 @@ func TestFit(t *testing.T) {
 		{"mapped weights exceed all memory", 8 << 10, 10 << 10, backend.Config{}, true, true},
 	} {
 		p := &plan{cells: 32768, sequences: 4, batch: 512}
-		err := p.fit("x", c.cfg, s, 64, machine.Resources{MemoryAvailable: c.available << 20, MemoryTotal: c.total << 20}, fail)
+		here := machine.Resources{MemoryAvailable: c.available << 20, MemoryTotal: c.total << 20}
+		err := p.fit("x", c.cfg, s, 64, here, fail)
 		var e *backend.LoadError
 		if (err != nil) != c.tooBig || c.tooBig && (!errors.As(err, &e) || e.Reason != backend.LoadTooBig) ||
 			p.fullWindow != c.full {

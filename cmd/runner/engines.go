@@ -17,6 +17,7 @@ import (
 	"runner/backend/child"
 	"runner/backend/child/protocol"
 	"runner/backend/llamacpp"
+	"runner/backend/llamacpp/enginefolder"
 	"runner/cmd/runner/cli"
 	"runner/hint"
 )
@@ -85,7 +86,7 @@ func noEngine(refused error, tried []string) error {
 	}
 	return &backend.LoadError{Path: load.Path, Reason: load.Reason, Err: load, Detail: load.Detail,
 		Advice: fmt.Sprintf("%s; put the folder of a newer llama.cpp release (%s, with shared libraries) into %s, or "+
-			"name it with --engine", who, llamacpp.SupportedVersions, filepath.Join(data, "engines"))}
+			"name it with --engine", who, enginefolder.SupportedVersions, filepath.Join(data, "engines"))}
 }
 
 // described is an engine in a folder.
@@ -106,7 +107,7 @@ const describeTime = 30 * time.Second
 // describe asks the engine in a folder what it is. Its libraries are opened in another process only.
 func describe(ctx context.Context, folder string) described {
 	e := described{folder: folder}
-	if e.problem = llamacpp.CheckFolder(folder); e.problem != nil {
+	if e.problem = enginefolder.Check(folder); e.problem != nil {
 		return e
 	}
 	program, err := engineProgram(cli.Process{Folder: folder})
@@ -122,7 +123,7 @@ func describe(ctx context.Context, folder string) described {
 
 // folders lists the folders of engines: those in "engines" in lib/runner beside the program, and in the data folder.
 func folders() []string {
-	places := llamacpp.LibraryFolders()
+	places := enginefolder.Places()
 	if data, err := cli.DataFolder(); err == nil {
 		places = append(places, data)
 	}

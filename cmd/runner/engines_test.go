@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"testing"
 
-	"runner/backend/llamacpp"
+	"runner/backend/llamacpp/enginefolder"
 	"runner/cmd/runner/cli"
 	"runner/models/random"
 )
@@ -110,7 +110,7 @@ func TestEngineIsChosen(t *testing.T) {
 		t.Errorf("without an engine for it, the exit code is %d", code)
 	}
 	says(t, aside, `unknown architecture "qwen35"; the llama.cpp in this program does not run it; put the folder of a `,
-		llamacpp.SupportedVersions, "into "+filepath.Join(in.data, "engines")+", or name it with --engine")
+		enginefolder.SupportedVersions, "into "+filepath.Join(in.data, "engines")+", or name it with --engine")
 
 	for place, dir := range map[string]string{"beside the program": in.lib, "in the data folder": in.data} {
 		t.Run(place, func(t *testing.T) {

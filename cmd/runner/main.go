@@ -11,6 +11,7 @@ import (
 	"os"
 
 	"runner/backend/llamacpp"
+	"runner/backend/llamacpp/enginefolder"
 	"runner/backend/llamacpp/machine"
 	"runner/cmd/runner/cli"
 	_ "runner/cmd/runner/rooms"
@@ -23,7 +24,7 @@ var version, commit string
 var engine = cli.Engine{
 	Open:           open,
 	Isolated:       isolated,
-	CheckFolder:    llamacpp.CheckFolder,
+	CheckFolder:    enginefolder.Check,
 	Process:        process,
 	Remote:         new(addresses).open,
 	DescribeRemote: describeRemote,

@@ -13,7 +13,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"runner/backend/llamacpp"
+	"runner/backend/llamacpp/enginefolder"
 	"runner/testenv"
 )
 
@@ -292,7 +292,7 @@ func blowTable(all []*blow) string {
 func testEngine(t *testing.T) string {
 	t.Helper()
 	path := testenv.EngineFolder(t)
-	if err := llamacpp.CheckFolder(path); err != nil {
+	if err := enginefolder.Check(path); err != nil {
 		t.Fatal(err)
 	}
 	return path
