@@ -117,7 +117,8 @@ var rules = []struct {
 	{"runner/cmd", []string{"runner/"}},
 	// This is the rule of the packages that add a room to the program; [ruleOf] finds them by their names.
 	{rooms, []string{"runner/"}},
-	{"runner/cmd/runner/cli", []string{"runner/backend", "runner/backend/remote/dialect", "runner/backend/remote/web",
+	{"runner/cmd/runner/cli", []string{"runner/backend", "runner/backend/remote", "runner/backend/remote/dialect",
+		"runner/backend/remote/web",
 		"runner/chattemplate", "runner/chattemplate/family", "runner/grammar", "runner/reasoning",
 		"runner/reasoning/decision", "runner/reasoning/prompts", "runner/reasoning/seal", "runner/reasoning/trace",
 		"runner/reasoning/trace/keys", "runner/generation", "runner/generation/slots", "runner/runner", "runner/models",

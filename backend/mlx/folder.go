@@ -28,18 +28,6 @@ type Folder struct {
 	Digest string
 }
 
-// IsFolder reports whether a path looks like a model for MLX: a folder with config.json and weights as safetensors.
-func IsFolder(path string) bool {
-	if _, err := os.Stat(filepath.Join(path, "config.json")); err != nil {
-		return false
-	}
-	if _, err := os.Stat(filepath.Join(path, indexName)); err == nil {
-		return true
-	}
-	found, _ := fs.Glob(os.DirFS(path), "*.safetensors") // the pattern is valid
-	return len(found) > 0
-}
-
 const indexName = "model.safetensors.index.json"
 
 // ReadFolder reads the description, the vocabulary and the headers of a model's weights. The error is a

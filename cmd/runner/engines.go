@@ -187,12 +187,12 @@ func compareVersions(a, b string) int {
 
 // engines lists the engine in this program and those in folders. folder is the one that the user chose, or "".
 func engines(ctx context.Context, folder string) []cli.EngineFact {
-	list := []cli.EngineFact{builtIn()}
 	var given []string
 	if folder != "" {
 		given = append(given, folder)
 	}
-	for _, e := range installed(ctx, given...) {
+	var list []cli.EngineFact
+	for _, e := range append([]described{builtIn()}, installed(ctx, given...)...) {
 		list = append(list, e.fact())
 	}
 	return list
@@ -208,29 +208,21 @@ func (e *described) fact() cli.EngineFact {
 	f.Version, f.Kernels, f.Missing = e.Version, e.Kernels, e.Missing
 	f.Devices = append([]string{"CPU"}, e.Devices...)
 	f.Architectures = e.Architectures
-	f.Models = modelsOf(e.Architectures)
+	f.Models = fmt.Sprintf("GGUF files of %d architectures", len(e.Architectures))
 	return f
 }
 
 // llama is the name of the engine in this program and of those in folders.
 const llama = "llama.cpp"
 
-func modelsOf(architectures []string) string {
-	return fmt.Sprintf("GGUF files of %d architectures", len(architectures))
-}
-
-func builtIn() cli.EngineFact {
-	f := cli.EngineFact{Name: llama, Where: "in this program"}
+// builtIn describes the engine in this program.
+func builtIn() described {
+	d := described{folder: "in this program"}
 	e, err := llamacpp.BuiltIn()
-	if err != nil {
-		f.Problem = err.Error()
-		return f
+	if d.problem = err; err == nil {
+		d.Version, d.About = e.Version(), aboutOf(e)
 	}
-	about := aboutOf(e)
-	f.Version, f.Kernels, f.Missing, f.Architectures = e.Version(), about.Kernels, about.Missing, about.Architectures
-	f.Devices = append([]string{"CPU"}, about.Devices...)
-	f.Models = modelsOf(about.Architectures)
-	return f
+	return d
 }
 
 // aboutOf says what an engine of this process is.

@@ -206,14 +206,10 @@ func describeRemote(ctx context.Context, a cli.Remote) (cli.RemoteFact, error) {
 		return cli.RemoteFact{}, err
 	}
 	defer f.client.Close()
-	d := &f.about
-	fact := cli.RemoteFact{Engine: f.kind.Name, Model: modelName(d.Model), ContextSize: d.ContextSize,
-		Parallel: d.Parallel, Salted: d.Salted, Unsharing: d.Unsharing, Notes: d.Notes}
-	if d.Version != "" {
-		fact.Engine += " " + d.Version
-	}
-	for _, form := range d.Forms {
-		fact.Forms = append(fact.Forms, string(form))
+	fact := cli.RemoteFact{Engine: f.kind.Name, Description: f.about}
+	fact.Model = modelName(fact.Model)
+	if fact.Version != "" {
+		fact.Engine += " " + fact.Version
 	}
 	return fact, nil
 }

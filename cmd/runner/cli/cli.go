@@ -144,8 +144,8 @@ type App struct {
 
 	// isolation says which models get a process of their own.
 	isolation Isolation
-	// folders are the engines for models in folders.
-	folders []*Folders
+	// folders is the engine for models in folders; nil if there is none.
+	folders *Folders
 	// remotes has the flags for engines on other machines.
 	remotes Remote
 	// tokenizers are the values of --tokenizer, and tokenizerAt has those for single addresses.
@@ -196,7 +196,7 @@ func newApp(engine Engine, build Build) *App {
 	a.errTerminal = term.IsTerminal(int(a.err.Fd()))
 	for _, r := range registered {
 		if r.Folders != nil {
-			a.folders = append(a.folders, r.Folders(a))
+			a.folders = r.Folders(a)
 		}
 	}
 	return a

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -46,12 +45,8 @@ in this program does not know.`,
 		},
 	}, flags.Text("engine", &folder, "", "list the engine in `DIR`, too"),
 		JSONFlag(&asJSON, "one JSON object a line, with the architectures"))
-	if len(a.folders) > 0 {
-		setup := Group("setup", "Install an engine", "Install an engine.")
-		for _, f := range a.folders {
-			setup.AddCommand(f.SetUp)
-		}
-		cmd.AddCommand(setup)
+	if a.folders != nil {
+		cmd.AddCommand(Group("setup", "Install an engine", "Install an engine.", a.folders.SetUp))
 	}
 	return cmd
 }
@@ -81,14 +76,14 @@ func (a *App) listEngines(ctx context.Context, folder string) ([]EngineFact, err
 		}
 		folder = path
 	}
-	last := make([]EngineFact, len(a.folders))
-	var all sync.WaitGroup
-	for i, f := range a.folders {
-		all.Go(func() { last[i] = f.Describe(ctx) })
+	last := make(chan EngineFact, 1)
+	if a.folders != nil {
+		go func() { last <- a.folders.Describe(ctx) }()
 	}
 	list := a.engine.Engines(ctx, folder)
-	all.Wait()
-	list = append(list, last...)
+	if a.folders != nil {
+		list = append(list, <-last)
+	}
 	if ctx.Err() != nil {
 		return nil, ErrInterrupted
 	}

@@ -16,8 +16,6 @@ import (
 type Folders struct {
 	// Name is its name.
 	Name string
-	// Is reports whether a path looks like a model for it.
-	Is func(path string) bool
 	// Check reads all but the weights of a model and returns what is wrong with it.
 	Check func(path string) error
 	// Open loads a model. memory is the most memory that the engine may take, in bytes, or 0. Crashes are reported to log,
@@ -31,18 +29,15 @@ type Folders struct {
 
 // folderEngine returns the engine for the folder at path.
 func (a *App) folderEngine(path string) (*Folders, error) {
-	for _, f := range a.folders {
-		switch {
-		case !f.Is(path):
-		case a.isolation.When == IsolateOff:
-			return nil, Usage("--isolate cannot be off for a folder with safetensors").
-				Hint("%s, which runs it, always has a process of its own", f.Name)
-		default:
-			return f, nil
-		}
+	switch {
+	case a.folders == nil:
+		return nil, &backend.LoadError{Path: path, Reason: backend.LoadFailed,
+			Detail: "no engine here runs a model in a folder", Advice: "use a GGUF file of this model"}
+	case a.isolation.When == IsolateOff:
+		return nil, Usage("--isolate cannot be off for a folder with safetensors").
+			Hint("%s, which runs it, always has a process of its own", a.folders.Name)
 	}
-	return nil, &backend.LoadError{Path: path, Reason: backend.LoadFailed,
-		Detail: "no engine here runs a model in a folder", Advice: "use a GGUF file of this model"}
+	return a.folders, nil
 }
 
 // choose returns the folder of the libraries that run a model, or "", as [Engine.Choose] does. given is the

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,9 +49,7 @@ func (a *App) source(ctx context.Context, cmd *cobra.Command, o *formOptions) (f
 	case "":
 		return form, nil
 	case "--schema":
-		if form, where, err = a.readSchema(flag, o.schema); err != nil {
-			return form, err
-		}
+		return a.Schema(ctx, flag, o.schema)
 	case "--json":
 		form = grammar.AnyObject()
 	case "--regex":
@@ -75,47 +72,36 @@ func (a *App) source(ctx context.Context, cmd *cobra.Command, o *formOptions) (f
 		}
 		form = grammar.Choices(grammar.ParseChoices(o.choice)...)
 	}
+	return checked(ctx, where, form)
+}
+
+// Schema reads a JSON Schema that the answer must match: a file, - for standard input, or the schema itself. It refuses
+// one that is not supported.
+func (a *App) Schema(ctx context.Context, flag, value string) (form grammar.Source, err error) {
+	where, text := flag, strings.TrimSpace(value)
+	if text == "" {
+		return form, empty(flag, "give a file, or the schema itself")
+	}
+	if !strings.HasPrefix(text, "{") && !json.Valid([]byte(text)) {
+		where = strings.TrimSpace(flag + " " + value)
+		if text, err = a.ReadFile(flag, value); err != nil {
+			return form, err
+		}
+	}
+	return checked(ctx, where, grammar.JSONSchema([]byte(text)))
+}
+
+// checked refuses a form that is not supported. where names it.
+func checked(ctx context.Context, where string, form grammar.Source) (grammar.Source, error) {
 	if err := grammar.Check(ctx, form); err != nil {
 		return form, formError(where, err)
 	}
 	return form, nil
 }
 
-// Schema reads a JSON Schema that the answer must match, from a file or from the text itself, and refuses one that is
-// not supported.
-func (a *App) Schema(ctx context.Context, flag, value string) (grammar.Source, error) {
-	form, where, err := a.readSchema(flag, value)
-	if err == nil {
-		if err = grammar.Check(ctx, form); err != nil {
-			err = formError(where, err)
-		}
-	}
-	return form, err
-}
-
 // empty returns the error of a flag or an argument with an empty value.
 func empty(name, hint string) error {
 	return Usage("%s is empty", name).Hint("%s", hint)
-}
-
-// theSchema names a schema that was given as an argument, without a flag.
-const theSchema = "the schema"
-
-// readSchema reads a schema that was given as a file, as - for standard input, or as JSON. flag is empty for an
-// argument. where names the schema in messages, by its flag and file.
-func (a *App) readSchema(flag, value string) (form grammar.Source, where string, err error) {
-	where = cmp.Or(flag, theSchema)
-	text := strings.TrimSpace(value)
-	if text == "" {
-		return form, where, empty(where, "give a file, or the schema itself")
-	}
-	if !strings.HasPrefix(text, "{") && !json.Valid([]byte(text)) {
-		where = strings.TrimSpace(flag + " " + value)
-		if text, err = a.ReadFile(flag, value); err != nil {
-			return form, where, err
-		}
-	}
-	return grammar.JSONSchema([]byte(text)), where, nil
 }
 
 // formError returns the error of a form that is not supported. where names the form.

@@ -99,7 +99,7 @@ func scripted() *App {
 		},
 		Machine: func() []Fact { return nil },
 	}, Build{Version: "v1.2.3"})
-	a.folders = []*Folders{{Name: "MLX", Is: func(string) bool { return true }, Check: func(string) error { return nil },
+	a.folders = &Folders{Name: "MLX", Check: func(string) error { return nil },
 		Open: func(_ context.Context, _ string, cfg backend.Config, _ int64, _ *slog.Logger) (backend.Model, error) {
 			return fake.New(fake.Config{ContextSize: cfg.ContextSize, BatchSize: cfg.BatchSize}), nil
 		},
@@ -107,7 +107,7 @@ func scripted() *App {
 			return EngineFact{Name: "MLX", Version: "1", Where: "a folder", Devices: []string{"paper"}}
 		},
 		SetUp: &cobra.Command{Use: "mlx"},
-	}}
+	}
 	a.memorySpeed = &roofline.Store{Path: filepath.Join(os.DevNull, "none"), Machine: "paper",
 		Measure: func() (float64, bool) { return 12.34e9, true }}
 	a.load = func(ctx context.Context, m models.Model, cfg backend.Config, rc runner.Config) (generator, error) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"runner/backend"
+	"runner/backend/remote"
 	"runner/cmd/runner/flags"
 	"runner/models"
 )
@@ -29,17 +30,9 @@ type Remote struct {
 
 // RemoteFact describes an engine on another machine.
 type RemoteFact struct {
-	// Engine is its kind and version, Model its name for its model.
-	Engine, Model string
-	// ContextSize is the length of a sequence, and Parallel how many it computes at a time, or 0.
-	ContextSize, Parallel int
-	// Salted says that it keeps the prefixes of different keys apart. Unsharing says that it does not reuse prefixes if
-	// it is asked not to.
-	Salted, Unsharing bool
-	// Forms are the kinds of form that it can enforce.
-	Forms []string
-	// Notes are more facts, one line each.
-	Notes []string
+	// Engine is its kind and version.
+	Engine string
+	remote.Description
 }
 
 // RemoteFlags are the flags for engines on other machines.
@@ -150,7 +143,11 @@ func (a *App) checkRemote(ctx context.Context, r *report, address string) bool {
 		r.ok("parallel", "%s at a time", Count(f.Parallel, "sequence", "sequences"))
 	}
 	if len(f.Forms) > 0 {
-		r.ok("forms", "it can follow: %s; every token is checked here, too", strings.Join(f.Forms, ", "))
+		forms := make([]string, len(f.Forms))
+		for i, form := range f.Forms {
+			forms[i] = string(form)
+		}
+		r.ok("forms", "it can follow: %s; every token is checked here, too", strings.Join(forms, ", "))
 	}
 	switch {
 	case f.Salted:

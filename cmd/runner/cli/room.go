@@ -42,7 +42,7 @@ type Room struct {
 	Loop generation.Loop
 	// Kind is a kind of engine on other machines.
 	Kind *Kind
-	// Folders returns an engine for models in folders.
+	// Folders returns the engine for models in folders, of which a program has one.
 	Folders func(a *App) *Folders
 }
 

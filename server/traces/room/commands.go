@@ -200,7 +200,7 @@ If the end of a trace is missing or altered, the records before it are printed a
 
 // writeRecords writes the records of a trace to w.
 func (a *commands) writeRecords(cmd *cobra.Command, o *traceOptions, arg string, w io.Writer) error {
-	return a.openTrace(cmd, o, storedRun(cmd.Context(), arg), func(r *trace.Reader) error {
+	return a.openTrace(cmd, o, arg, func(r *trace.Reader) error {
 		for {
 			record, err := r.Next()
 			if errors.Is(err, io.EOF) {
@@ -215,34 +215,32 @@ func (a *commands) writeRecords(cmd *cobra.Command, o *traceOptions, arg string,
 	})
 }
 
-// pick finds a trace in a store.
-type pick func(*store.Reader) (store.Entry, error)
+// isStored reports whether an argument means a trace in a store.
+func isStored(arg string) bool {
+	_, err := trace.ParseID(arg)
+	return err == nil || arg == latest
+}
 
-// storedRun returns the pick for an argument that is an id or latest, and nil for other arguments.
-func storedRun(ctx context.Context, arg string) pick {
+// find finds the trace that an argument means.
+func find(ctx context.Context, r *store.Reader, arg string) (store.Entry, error) {
 	if id, err := trace.ParseID(arg); err == nil {
-		return func(r *store.Reader) (store.Entry, error) { return r.Get(ctx, id) }
+		return r.Get(ctx, id)
 	}
-	if arg != latest {
-		return nil
+	list, err := r.List(ctx)
+	if err != nil {
+		return store.Entry{}, err
 	}
-	return func(r *store.Reader) (store.Entry, error) {
-		list, err := r.List(ctx)
-		if err != nil {
-			return store.Entry{}, err
+	for _, e := range slices.Backward(list) {
+		if e.State == store.StateComplete || e.State == store.StateCut {
+			return e, nil
 		}
-		for _, e := range slices.Backward(list) {
-			if e.State == store.StateComplete || e.State == store.StateCut {
-				return e, nil
-			}
-		}
-		return store.Entry{}, store.ErrNotFound
 	}
+	return store.Entry{}, store.ErrNotFound
 }
 
 // blob opens the sealed bytes of a trace. It warns if nothing proves that the store wrote them.
-func (a *commands) blob(ctx context.Context, r *store.Reader, pick pick) (trace.ID, io.Reader, error) {
-	e, err := pick(r)
+func (a *commands) blob(ctx context.Context, r *store.Reader, arg string) (trace.ID, io.Reader, error) {
+	e, err := find(ctx, r, arg)
 	if err != nil {
 		return e.ID, nil, err
 	}
@@ -257,14 +255,14 @@ func (a *commands) blob(ctx context.Context, r *store.Reader, pick pick) (trace.
 	return e.ID, blob, err
 }
 
-// openTrace unseals the trace that pick finds and calls read.
-func (a *commands) openTrace(cmd *cobra.Command, o *traceOptions, pick pick, read func(*trace.Reader) error) error {
+// openTrace unseals the trace that an argument means and calls read.
+func (a *commands) openTrace(cmd *cobra.Command, o *traceOptions, arg string, read func(*trace.Reader) error) error {
 	ring, err := o.keys.Load()
 	if err != nil {
 		return err
 	}
 	return o.readOnce(func(s *store.Reader) error {
-		id, blob, err := a.blob(cmd.Context(), s, pick)
+		id, blob, err := a.blob(cmd.Context(), s, arg)
 		if err != nil {
 			return err
 		}
@@ -310,7 +308,7 @@ func (a *commands) export() *cobra.Command {
 				return a.writeRecords(cmd, o, args[0], f)
 			}
 			return o.readOnce(func(r *store.Reader) error {
-				_, blob, err := a.blob(cmd.Context(), r, storedRun(cmd.Context(), args[0]))
+				_, blob, err := a.blob(cmd.Context(), r, args[0])
 				if err == nil {
 					_, err = io.Copy(f, blob)
 				}

@@ -41,8 +41,8 @@ showed its reasoning (--reasoning full). Reasons that the model did not state ar
 			write := func(debriefs ...*decision.Debrief) error {
 				return writeDebriefs(a.Stdout(), debriefs, asJSON, markdown)
 			}
-			if pick := storedRun(cmd.Context(), args[0]); pick != nil {
-				return a.openTrace(cmd, o, pick, func(r *trace.Reader) error {
+			if isStored(args[0]) {
+				return a.openTrace(cmd, o, args[0], func(r *trace.Reader) error {
 					var events []decision.Event
 					err := tracing.Replay(r, func(e decision.Event) { events = append(events, e) })
 					if len(events) > 0 {
