@@ -1,23 +1,30 @@
 // Package generation defines what a run is asked for and what it reports: the request, the typed errors, the codes of
-// warnings, the statistics of a runner, and the interfaces of what records runs and of loops above them.
+// warnings, the statistics of a runner, and the interfaces of a run's observer and of loops above runs.
 //
 // It runs nothing and knows no engine. The server's wire formats fill in a [Request], and package runner carries it
 // out. Neither needs to know the other. The events of a run are in package reasoning.
 //
 // # A new field of a request
 //
-//  1. Add it to [Request] in request.go. Runner.Validate in runner/runner.go checks it.
+//  1. Add it to [Request] in request.go, with its tags. Runner.validate in runner/runner.go checks it, once for every
+//     run. Traces then record it, and no plan is shared by requests that differ in it.
 //  2. Say in runner/reach_test.go (placeOfField) on which part of the output it acts. If it acts on single tokens, it
 //     gets a row in runner/reach.go.
 //  3. Use it in package runner. If it changes what a turn may write, it becomes a field of family.TurnConfig
-//     (chattemplate/family/family.go), which runner/turn.go fills in. Each family obeys it in its turn.go.
-//  4. Read it in each wire format, in the folders of server: openai/chat.go (openai/tools.go for fields about tools,
-//     openai/options.go for those that completions have too), openai/responses/request.go, anthropic/request.go,
-//     ollama/request.go, agui/props.go. Fields about reasoning with one name in several formats are in
-//     internal/contract.
-//  5. Add its name to the format's table of names, so that errors name the client's field: openai/errors.go,
-//     openai/responses/turn.go, anthropic/errors.go, ollama/ollama.go, agui/agui.go.
-//  6. The comment above a format's field and its tag api describe it. Run go generate ./server/openapi.
+//     (chattemplate/family/family.go), which runner/plan.go fills in. Each family obeys it in its turn.go.
+//  4. Add it to the body of each wire format, in the folders of server: openai/chat.go (openai/tools.go for fields
+//     about tools, openai/options.go for those that completions have too), openai/responses/request.go,
+//     anthropic/request.go, ollama/request.go, agui/props.go. The tag sets:"Field" copies a number into the request
+//     and gives errors the client's name, of:"Field" gives only the name (wire/settings.go). Fields about reasoning
+//     with one name in several formats are in internal/contract.
+//  5. The comment above a format's field and its tag api describe it. Run go generate ./server/openapi.
+//
+// # A new setting of sampling
+//
+// It is a field of backend.Sampling (backend/sampling.go: its limits, when it is off, and when it matters), and
+// backend/sample/sample.go obeys it. backend/child/protocol/step.go carries it to an engine in a process of its own,
+// and backend/remote/llamaserver/llamaserver.go to one at an address. It has a row in runner/reach.go, a line in
+// openai/options.go and in ollama/request.go, and a flag in cmd/runner/cli/samplingflags.go.
 package generation
 
 import "runner/backend"

@@ -7,8 +7,9 @@
 //
 // [trace.Begin] holds what a run starts from. Its prompt is an object with messages (role, name, content, reasoning,
 // preamble, tool_calls, tool_call_id, tool_name) and template_args. For a raw prompt it has text or tokens instead.
-// Its tools are a list of name, description, parameters and strict. Its sampling is the seed and the other settings
-// that chose the tokens, with the names of the HTTP API. Then come all events in order, and then how the run ended.
+// Its tools are a list of name, description, parameters and strict. Its sampling is the seed and all other settings of
+// the request, by the JSON names of [generation.Request] and backend.Sampling. Then come all events in order, and then
+// how the run ended.
 //
 // # Rules
 //
