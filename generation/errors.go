@@ -43,6 +43,11 @@ type RequestError struct {
 	Advice string
 }
 
+// BadField returns an error about a field of a request. advice says what to do; it may be empty.
+func BadField(field, advice, format string, args ...any) *RequestError {
+	return &RequestError{Field: field, Err: fmt.Errorf(format, args...), Advice: advice}
+}
+
 func (e *RequestError) Error() string { return fmt.Sprintf("%s: %v", e.Field, e.Err) }
 
 // Unwrap returns the cause.

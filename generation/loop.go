@@ -1,8 +1,6 @@
 package generation
 
 import (
-	"errors"
-
 	"runner/chattemplate"
 	"runner/reasoning"
 )
@@ -101,8 +99,7 @@ func LoopOf(q *Request, loops []Loop) (Loop, error) {
 		}
 	}
 	if q.Delegates() {
-		return nil, &RequestError{Field: "Delegation", Err: errors.New("there are no specialists here"),
-			Advice: "leave delegation out"}
+		return nil, BadField("Delegation", "leave delegation out", "there are no specialists here")
 	}
 	return nil, nil
 }

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -11,14 +10,10 @@ import (
 	"runner/generation"
 )
 
-type tokenError struct {
-	index int
-	token backend.Token
-	size  int
-}
-
-func (e tokenError) Error() string {
-	return fmt.Sprintf("token %d is %d; the vocabulary has tokens 0 to %d", e.index, e.token, e.size-1)
+// tokenError returns an error about a token that is not in the vocabulary, which has size tokens.
+func tokenError(field string, index int, token backend.Token, size int) error {
+	return generation.BadField(field, "use tokens of this model", "token %d is %d; the vocabulary has tokens 0 to %d",
+		index, token, size-1)
 }
 
 // embedding owns a lane that embeds its tokens. err is set before done is closed.
@@ -62,13 +57,11 @@ func (r *Runner) Embed(ctx context.Context, principal string, tokens []backend.T
 		return nil, generation.ErrNoEmbeddings
 	}
 	if len(tokens) == 0 {
-		return nil, &generation.RequestError{Field: generation.TokensField, Err: errors.New("there are none"),
-			Advice: "give some text"}
+		return nil, generation.BadField(generation.TokensField, "give some text", "there are none")
 	}
 	for i, t := range tokens {
 		if !r.model.Vocab().Valid(t) {
-			return nil, &generation.RequestError{Field: generation.TokensField, Err: tokenError{i, t, r.model.Vocab().Len()},
-				Advice: "use tokens of this model"}
+			return nil, tokenError(generation.TokensField, i, t, r.model.Vocab().Len())
 		}
 	}
 	if len(tokens) > r.info.ContextSize {

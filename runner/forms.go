@@ -22,9 +22,8 @@ func (t *turn) form() (grammar.Source, error) {
 	}
 	answer, ok := jsonForm(t.req.Form)
 	if !ok {
-		return answer, &generation.RequestError{Field: "Strategy",
-			Err:    errors.New("strategy json does not work with a form in GBNF"),
-			Advice: "use another strategy, or a schema"}
+		return answer, generation.BadField("Strategy", "use another strategy, or a schema",
+			"strategy json does not work with a form in GBNF")
 	}
 	thoughts := grammar.JSONSchema([]byte(`{"type":"string"}`))
 	if t.effortNone() {
@@ -94,11 +93,11 @@ func (r *Runner) newCheck(form grammar.Source) (*check, error) {
 	switch schema := form.Schema(); {
 	case schema != nil:
 		if c.validator, err = r.grammars().Validator(schema); err != nil {
-			return nil, &generation.RequestError{Field: "Form", Err: err, Advice: cmp.Or(hint.Of(err), "correct the schema")}
+			return nil, generation.BadField("Form", cmp.Or(hint.Of(err), "correct the schema"), "%w", err)
 		}
 	case form.Pattern() != "":
 		if c.pattern, err = grammar.NewPatternCheck(form.Pattern()); err != nil {
-			return nil, &generation.RequestError{Field: "Form", Err: err, Advice: hint.Of(err)}
+			return nil, generation.BadField("Form", hint.Of(err), "%w", err)
 		}
 	case form.IsJSON():
 		c.validator, err = r.grammars().Validator([]byte(`{"type":"object"}`))

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"log/slog"
@@ -231,9 +230,7 @@ func (r *Runner) CheckSampling(p *backend.Sampling) error {
 // validate returns an error if a setting of a request is wrong, or if the model does not have it. It is the only check
 // of settings: formats check what they read, and planning a turn finds what does not go together.
 func (r *Runner) validate(req *generation.Request) error {
-	bad := func(field, advice, format string, args ...any) error {
-		return &generation.RequestError{Field: field, Err: fmt.Errorf(format, args...), Advice: advice}
-	}
+	bad := generation.BadField
 	switch {
 	case req.IsRaw():
 		if err := r.validateRaw(req); err != nil {
@@ -301,11 +298,9 @@ func (r *Runner) validate(req *generation.Request) error {
 func validateMessages(messages []chattemplate.Message) error {
 	switch last := lastOf(messages); {
 	case last == nil:
-		return &generation.RequestError{Field: "Messages", Err: errors.New("there are no messages"),
-			Advice: "give at least one message"}
+		return generation.BadField("Messages", "give at least one message", "there are no messages")
 	case last.Role == chattemplate.Assistant && len(last.ToolCalls) > 0:
-		return &generation.RequestError{Field: "Messages", Err: errors.New("the last message has calls without results"),
-			Advice: "send the results of the calls"}
+		return generation.BadField("Messages", "send the results of the calls", "the last message has calls without results")
 	}
 	return nil
 }
@@ -317,13 +312,11 @@ func (r *Runner) validateRaw(req *generation.Request) error {
 		field = "PromptTokens"
 	}
 	if field != "" {
-		return &generation.RequestError{Field: field, Err: errors.New("it does not work with a raw prompt"),
-			Advice: "give messages instead of a prompt"}
+		return generation.BadField(field, "give messages instead of a prompt", "it does not work with a raw prompt")
 	}
 	for i, t := range req.PromptTokens {
 		if !r.model.Vocab().Valid(t) {
-			return &generation.RequestError{Field: "PromptTokens", Err: tokenError{i, t, r.model.Vocab().Len()},
-				Advice: "use tokens of this model"}
+			return tokenError("PromptTokens", i, t, r.model.Vocab().Len())
 		}
 	}
 	return nil
@@ -331,9 +324,7 @@ func (r *Runner) validateRaw(req *generation.Request) error {
 
 // validateTools returns an error if the choice of tools cannot be carried out. own are the functions that a loop adds.
 func validateTools(req *generation.Request, own []string) error {
-	bad := func(field, advice, format string, args ...any) error {
-		return &generation.RequestError{Field: field, Err: fmt.Errorf(format, args...), Advice: advice}
-	}
+	bad := generation.BadField
 	switch req.ToolChoice {
 	case "", generation.ToolChoiceAuto, generation.ToolChoiceNone:
 	case generation.ToolChoiceRequired, generation.ToolChoiceFunction:
@@ -362,6 +353,9 @@ func (r *Runner) strategy(req *generation.Request) (reasoning.Strategy, error) {
 	if req.IsRaw() {
 		return reasoning.StrategyPosthoc, nil
 	}
+	bad := func(advice, format string, args ...any) error {
+		return generation.BadField("Strategy", advice, format, args...)
+	}
 	marks := r.family.About().MarksReasoning
 	wanted := req.Visibility != reasoning.VisibilityNone ||
 		req.Effort != reasoning.EffortDefault && req.Effort != reasoning.EffortNone
@@ -380,26 +374,22 @@ func (r *Runner) strategy(req *generation.Request) (reasoning.Strategy, error) {
 		}
 	case reasoning.StrategyNative:
 		if !marks {
-			return "", &generation.RequestError{Field: "Strategy", Err: errors.New("this model does not mark its reasoning"),
-				Advice: "use auto, json, tool, markers or posthoc"}
+			return "", bad("use auto, json, tool, markers or posthoc", "this model does not mark its reasoning")
 		}
 		return req.Strategy, nil
 	case reasoning.StrategyMarkers, reasoning.StrategyPosthoc:
 		return req.Strategy, nil
 	case reasoning.StrategyJSON:
 		if len(req.Tools) > 0 {
-			return "", &generation.RequestError{Field: "Strategy", Err: errors.New("strategy json does not work with tools"),
-				Advice: "use auto, tool or markers"}
+			return "", bad("use auto, tool or markers", "strategy json does not work with tools")
 		}
 		return req.Strategy, nil
 	case reasoning.StrategyTool:
 		if !r.family.About().Tools {
-			return "", &generation.RequestError{Field: "Strategy", Err: errors.New("this model's format has no tools"),
-				Advice: "use auto, json or markers"}
+			return "", bad("use auto, json or markers", "this model's format has no tools")
 		}
 		return req.Strategy, nil
 	default:
-		return "", &generation.RequestError{Field: "Strategy", Err: fmt.Errorf("%q is not a strategy", req.Strategy),
-			Advice: "use auto, native, json, tool, markers or posthoc"}
+		return "", bad("use auto, native, json, tool, markers or posthoc", "%q is not a strategy", req.Strategy)
 	}
 }

@@ -90,8 +90,7 @@ func (r *Runner) Detokenize(tokens []backend.Token) (string, error) {
 	v := r.model.Vocab()
 	for i, t := range tokens {
 		if !v.Valid(t) {
-			return "", &generation.RequestError{Field: "Tokens", Err: tokenError{i, t, v.Len()},
-				Advice: "use tokens of this model"}
+			return "", tokenError(generation.TokensField, i, t, v.Len())
 		}
 		b.WriteString(v.Piece(t))
 	}
@@ -156,8 +155,7 @@ func (r *Runner) rawPrompt(req *generation.Request) (chattemplate.Prompt, error)
 		p.Tokens = r.WithBOS(tokens)
 	}
 	if len(p.Tokens) == 0 {
-		return p, &generation.RequestError{Field: generation.PromptField, Err: errors.New("it is empty"),
-			Advice: "give some text"}
+		return p, generation.BadField(generation.PromptField, "give some text", "it is empty")
 	}
 	return p, nil
 }

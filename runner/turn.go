@@ -172,11 +172,9 @@ func (t *turn) render() (chattemplate.Prompt, error) {
 		return p, err
 	}
 	if p.Continues && t.hidesReasoning() {
-		return p, &generation.RequestError{
-			Field: "Messages", Err: errors.New("the chat template makes the model continue the last message, " +
-				"where its reasoning and its answer cannot be separated"),
-			Advice: "end with a message of the user or a tool, or ask for visibility full",
-		}
+		return p, generation.BadField("Messages", "end with a message of the user or a tool, or ask for visibility full",
+			"the chat template makes the model continue the last message, where its reasoning and its answer cannot be "+
+				"separated")
 	}
 	return p, nil
 }
@@ -191,8 +189,8 @@ func (t *turn) open(p *chattemplate.Prompt) error {
 		return refused(err)
 	}
 	if len(p.Tokens) == 0 {
-		return &generation.RequestError{Field: "Messages", Err: errors.New("the chat template renders no prompt"),
-			Advice: "correct the template, or use another one"}
+		return generation.BadField("Messages", "correct the template, or use another one",
+			"the chat template renders no prompt")
 	}
 	return nil
 }

@@ -37,9 +37,7 @@ func (Loop) Takes(q *generation.Request) bool { return q.Delegates() }
 
 // Check implements [generation.Loop].
 func (Loop) Check(q *generation.Request, can generation.Abilities) (own []string, err error) {
-	bad := func(field, advice, format string, args ...any) error {
-		return &generation.RequestError{Field: field, Err: fmt.Errorf(format, args...), Advice: advice}
-	}
+	bad := generation.BadField
 	switch work := q.Delegation.Work; work {
 	case "", generation.WorkKeep, generation.WorkSquash, generation.WorkDelete:
 	default:

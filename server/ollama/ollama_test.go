@@ -228,6 +228,18 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// The server's defaults about reasoning do not keep raw prompts from being answered.
+func TestRawPromptsBesideDefaults(t *testing.T) {
+	models := wiretest.New(t, fake.Config{}, fake.Reply{After: "go", Say: " on<|end|>"})
+	defaults := generation.Request{Effort: reasoning.EffortLow, Budget: 64, Rationale: true,
+		Strategy: reasoning.StrategyNative, Visibility: reasoning.VisibilityFull}
+	s := served{models, wiretest.Serve(t, New(models, Config{Defaults: defaults}), wiretest.Anyone()).URL}
+	m := s.get(t, http.MethodPost, "/api/generate", unstreamed(generate("go", `,"raw":true`)))
+	if text := m["response"].(string); !strings.HasPrefix(text, " on") {
+		t.Errorf("%v", m)
+	}
+}
+
 func TestRawPrompts(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{After: "<|start|>user<|message|>go", Say: " on<|end|>"})
 	m := s.get(t, http.MethodPost, "/api/generate", unstreamed(generate("<|start|>user<|message|>go", `,"raw":true`)))
