@@ -5,7 +5,10 @@
 // with fields of its own embeds an [Advice]. An error whose kind says what to do wraps an [Error] as its kind.
 package hint
 
-import "errors"
+import (
+	"errors"
+	"io/fs"
+)
 
 // Advice is one line that tells the user what to do next. It may be empty.
 type Advice string
@@ -48,4 +51,12 @@ func Line(err error) string {
 		text += "; " + h
 	}
 	return text
+}
+
+// Reason returns the system's reason of an error without the path, which the caller names.
+func Reason(err error) error {
+	if at := (*fs.PathError)(nil); errors.As(err, &at) {
+		return at.Err
+	}
+	return err
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"runner/hint"
 	"runner/models/cache"
 	"runner/models/catalog"
 	"runner/models/installed"
@@ -81,7 +82,7 @@ func incomplete(name string, r cache.Repo) error {
 		_, err = r.Files(commit)
 	}
 	if err != nil && !errors.Is(err, cache.ErrNoSnapshot) {
-		e.Detail, e.Advice, e.Err = "the Hugging Face cache cannot be read: "+installed.Reason(err), "check its permissions", err
+		e.Detail, e.Advice, e.Err = "the Hugging Face cache cannot be read: "+hint.Reason(err).Error(), "check its permissions", err
 	}
 	return e
 }

@@ -22,6 +22,7 @@ import (
 	"strings"
 	"unicode"
 
+	"runner/hint"
 	"runner/models/cache"
 	"runner/models/catalog"
 	"runner/models/installed"
@@ -183,7 +184,7 @@ func Find(name string, memory int64) (Model, error) {
 		}
 		return Model{}, e
 	}
-	return Model{}, &Error{Name: name, Detail: "cannot be accessed: " + installed.Reason(err),
+	return Model{}, &Error{Name: name, Detail: "cannot be accessed: " + hint.Reason(err).Error(),
 		Advice: "check the path and its permissions", Err: err}
 }
 
@@ -241,7 +242,7 @@ func LooksLikeName(text string) bool {
 func folder(name string) (m Model, ok bool, err error) {
 	entries, err := os.ReadDir(name)
 	if err != nil {
-		return Model{}, false, &Error{Name: name, Detail: "cannot be read: " + installed.Reason(err),
+		return Model{}, false, &Error{Name: name, Detail: "cannot be read: " + hint.Reason(err).Error(),
 			Advice: "check its permissions", Err: err}
 	}
 	var files []catalog.File

@@ -10,6 +10,7 @@ import (
 	"runner/bench"
 	"runner/bench/results"
 	"runner/cmd/runner/cli"
+	"runner/hint"
 )
 
 // compare compares two files of results.
@@ -32,7 +33,7 @@ func (a *bencher) compare(cmd *cobra.Command, args []string) error {
 	for i, path := range args {
 		f, err := os.Open(path)
 		if err != nil {
-			return cli.Input("%s cannot be read: %v", path, cli.Reason(err)).From(err).
+			return cli.Input("%s cannot be read: %v", path, hint.Reason(err)).From(err).
 				Hint("give the results before and after, as -o json wrote them")
 		}
 		runs[i], err = results.Read(f)

@@ -11,6 +11,7 @@ import (
 	"runner/cmd/runner/cli"
 	"runner/cmd/runner/flags"
 	"runner/cmd/runner/render"
+	"runner/hint"
 	"runner/models/cache"
 	"runner/models/random"
 )
@@ -52,7 +53,7 @@ func (a *bencher) shapeFile(ctx context.Context, o *options, say func(string)) (
 	case err == nil:
 		return path, c.Layers, nil
 	case !errors.Is(err, os.ErrNotExist):
-		a.note(fmt.Sprintf("warning: %s cannot be used, and is made again: %v", path, cli.Reason(err)))
+		a.note(fmt.Sprintf("warning: %s cannot be used, and is made again: %v", path, hint.Reason(err)))
 	}
 	return path, c.Layers, makeShape(ctx, path, o.shape, c, say)
 }
@@ -92,7 +93,7 @@ func (a *bencher) shapeInMemory(ctx context.Context, o *options, say func(string
 func makeShape(ctx context.Context, path, name string, c random.Config, say func(string)) error {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return cli.Input("the folder %s cannot be made: %v", folder, cli.Reason(err)).From(err).
+		return cli.Input("the folder %s cannot be made: %v", folder, hint.Reason(err)).From(err).
 			Hint("set XDG_CACHE_HOME to a folder that can be written")
 	}
 	sweepShapes(folder)
@@ -103,7 +104,7 @@ func makeShape(ctx context.Context, path, name string, c random.Config, say func
 	}
 	f, err := os.CreateTemp(folder, newShape)
 	if err != nil {
-		return cli.Input("nothing can be written in %s: %v", folder, cli.Reason(err)).From(err).
+		return cli.Input("nothing can be written in %s: %v", folder, hint.Reason(err)).From(err).
 			Hint("set XDG_CACHE_HOME to a folder that can be written")
 	}
 	defer os.Remove(f.Name()) // it is gone after the rename

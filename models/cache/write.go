@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"runner/models/catalog"
+	"runner/wholefile"
 )
 
 // tag marks the folder as a cache for backup programs (bford.info/cachedir).
@@ -38,29 +39,14 @@ func (r Repo) Prepare() error {
 	return errors.Join(err, f.Close())
 }
 
-// Sync writes what is known of a folder's entries to disk.
-func Sync(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	// Some systems and file systems cannot sync folders. They keep entries in their own way.
-	if err := f.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrInvalid) &&
-		!errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	return nil
-}
-
 // How entries are made. Tests of systems without links replace both.
 var (
 	symlink  = os.Symlink
 	hardlink = os.Link
 )
 
-// Publish adds files to a commit's snapshot. Their etags are those of blobs, which must be in the cache. A snapshot that did not exist appears with all files at once. In one that exists, each file
-// appears whole, in no order.
+// Publish adds files to a commit's snapshot. Their etags are those of blobs, which must be in the cache. A snapshot that
+// did not exist appears with all files at once. In one that exists, each file appears whole, in no order.
 //
 // The entries are relative links to the blobs. Where links do not work, the entries are the files themselves, as
 // huggingface_hub does it, and linked is false: then other revisions may not find the blobs, and fetch them again.
@@ -91,7 +77,7 @@ func (r Repo) Publish(commit string, files []catalog.File) (linked bool, err err
 		return false, err
 	}
 	if err := os.Rename(fresh, final); err == nil {
-		return linked, Sync(r.Snapshots())
+		return linked, wholefile.Sync(r.Snapshots())
 	} else if _, missing := os.Lstat(final); missing != nil {
 		return false, err
 	}
@@ -191,7 +177,7 @@ func syncTree(dir string) error {
 		if err != nil || !d.IsDir() {
 			return err
 		}
-		return Sync(path)
+		return wholefile.Sync(path)
 	})
 }
 
@@ -207,22 +193,6 @@ func (r Repo) SetRef(name, commit string) error {
 	if was, err := os.ReadFile(path); err == nil && string(was) == commit {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
-	}
-	temporary := path + "." + rand.Text() + ".tmp"
-	defer os.Remove(temporary)
-	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return err
-	}
 	// There is no newline: huggingface_hub takes the file as it is.
-	_, err = f.WriteString(commit)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(temporary, path); err != nil {
-		return err
-	}
-	return Sync(filepath.Dir(path))
+	return wholefile.Write(path, []byte(commit), 0o666)
 }

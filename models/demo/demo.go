@@ -15,13 +15,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
 
 	"runner/models"
+	"runner/wholefile"
 )
 
 // Name is the name of the bundled model on the command line.
@@ -62,7 +62,7 @@ func unpack(ctx context.Context, dir string) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	if err := replace(dir, path); err != nil {
+	if err := wholefile.Write(path, file, 0o644); err != nil {
 		return "", unusable("it cannot be unpacked to the cache", err)
 	}
 	return path, nil
@@ -70,46 +70,15 @@ func unpack(ctx context.Context, dir string) (string, error) {
 
 // intact reports whether the file at path exists and has the right contents.
 func intact(path string) (bool, error) {
-	f, err := os.Open(path)
+	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	if err != nil {
-		return false, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() || info.Size() != int64(len(file)) {
 		return false, err
 	}
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return false, err
-	}
-	return hex.EncodeToString(h.Sum(nil)) == Digest(), nil
-}
-
-// replace writes the model to path with a rename at the end, so that no reader sees a partial file.
-func replace(dir, path string) (err error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, ".demo-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(f.Name())
-		}
-	}()
-	if _, err := io.Copy(f, bytes.NewReader(file)); err != nil {
-		return errors.Join(err, f.Close())
-	}
-	if err := errors.Join(f.Chmod(0o644), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	text, err := os.ReadFile(path)
+	return bytes.Equal(text, file), err
 }
 
 func unusable(detail string, err error) error {

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"runner/backend/gguf"
+	"runner/hint"
 	"runner/models/catalog"
 	"runner/models/peek"
 	"runner/models/roofline"
@@ -59,7 +59,7 @@ func Describe(m *catalog.Entry) {
 	for i, p := range m.Parts() {
 		f, err := gguf.Open(p)
 		if err != nil {
-			m.Problem = filepath.Base(p) + " cannot be used: " + Reason(err)
+			m.Problem = filepath.Base(p) + " cannot be used: " + hint.Reason(err).Error()
 			return
 		}
 		headers = append(headers, f)
@@ -76,21 +76,13 @@ func Describe(m *catalog.Entry) {
 	m.PerToken = roofline.GGUF(headers)
 }
 
-// Reason returns the system's or the reader's reason without the path.
-func Reason(err error) string {
-	if e := (*fs.PathError)(nil); errors.As(err, &e) {
-		return e.Err.Error()
-	}
-	return err.Error()
-}
-
 func describeFolder(m *catalog.Entry) {
 	var config struct {
 		ModelType    string          `json:"model_type"`
 		Quantization json.RawMessage `json:"quantization"`
 	}
 	if err := readJSON(filepath.Join(m.Dir, "config.json"), &config); err != nil {
-		m.Problem = "config.json cannot be read: " + Reason(err)
+		m.Problem = "config.json cannot be read: " + hint.Reason(err).Error()
 		return
 	}
 	weights := slices.DeleteFunc(m.Parts(), func(p string) bool { return filepath.Ext(p) != ".safetensors" })

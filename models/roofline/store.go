@@ -4,8 +4,9 @@ import (
 	"encoding/json"
 	"math"
 	"os"
-	"path/filepath"
 	"time"
+
+	"runner/wholefile"
 )
 
 // goodFor is how long a stored measurement is used.
@@ -50,7 +51,7 @@ func (s *Store) Refresh() (bytesPerSecond float64, ok bool) {
 		return 0, false
 	}
 	if text, err := json.Marshal(record{s.Machine, rate, s.now()}); err == nil {
-		_ = s.write(append(text, '\n'))
+		_ = wholefile.Write(s.Path, append(text, '\n'), 0o644)
 	}
 	return rate, true
 }
@@ -71,25 +72,4 @@ func (s *Store) now() time.Time {
 		return s.Now()
 	}
 	return time.Now()
-}
-
-// write replaces the file at once, so that another process never reads half of it.
-func (s *Store) write(text []byte) error {
-	dir := filepath.Dir(s.Path)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, filepath.Base(s.Path)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // it is gone after the rename
-	_, err = f.Write(text)
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), s.Path)
 }

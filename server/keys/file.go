@@ -3,9 +3,10 @@ package keys
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"sync"
+
+	"runner/hint"
 )
 
 // File is a file with hashes of secrets. It is read again when it has changed. It may be used by several goroutines at
@@ -83,10 +84,7 @@ func ReadFile(path string) ([]byte, error) {
 
 // unreadable says why a file cannot be read.
 func unreadable(path string, err error) string {
-	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
-		err = pe.Err
-	}
-	return fmt.Sprintf("%s cannot be read: %v", path, err)
+	return fmt.Sprintf("%s cannot be read: %v", path, hint.Reason(err))
 }
 
 // ReplaceFile atomically replaces a file with one that only its owner can read.

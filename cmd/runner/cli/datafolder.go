@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+
+	"runner/hint"
 )
 
 // DataFolder returns the folder of this program's data: $XDG_DATA_HOME/runner, or the system's equivalent.
@@ -35,7 +37,7 @@ const configVariable = "RUNNER_CONFIG"
 func configFile() (string, error) {
 	if path := os.Getenv(configVariable); path != "" {
 		if _, err := os.Stat(path); err != nil {
-			return "", Input("%s names %s, which cannot be read: %v", configVariable, path, Reason(err)).From(err).
+			return "", Input("%s names %s, which cannot be read: %v", configVariable, path, hint.Reason(err)).From(err).
 				Hint("correct or unset it")
 		}
 		return path, nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"strings"
 	"syscall"
 
@@ -48,14 +47,6 @@ func (p *problem) Hint() string { return p.advice }
 
 // Unhinted is a problem that becomes an error with its hint.
 type Unhinted problem
-
-// Reason returns an error of a file without the file's name.
-func Reason(err error) error {
-	if at := (*fs.PathError)(nil); errors.As(err, &at) {
-		return at.Err
-	}
-	return err
-}
 
 // Usage begins the error of a mistake in the command line.
 func Usage(format string, args ...any) Unhinted {
@@ -104,14 +95,14 @@ func errorLine(err error) string {
 			line = flag + ": " + line
 		}
 	}
-	if h := hint(err); h != "" {
+	if h := adviceOf(err); h != "" {
 		line += "; " + h
 	}
 	return strings.Join(strings.Fields(line), " ")
 }
 
-// hint returns an error's advice. It adds the name of the flag to follow it with, which the error may not know.
-func hint(err error) string {
+// adviceOf returns an error's advice. It adds the name of the flag to follow it with, which the error may not know.
+func adviceOf(err error) string {
 	var hinted interface{ Hint() string }
 	if !errors.As(err, &hinted) || hinted.Hint() == "" {
 		switch {

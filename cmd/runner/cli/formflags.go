@@ -106,7 +106,7 @@ func empty(name, hint string) error {
 
 // formError returns the error of a form that is not supported. where names the form.
 func formError(where string, err error) error {
-	e := Input("%s: %v", where, err).From(err).Hint("%s", hint(err))
+	e := Input("%s: %v", where, err).From(err).Hint("%s", adviceOf(err))
 	if c := (*grammar.CompileError)(nil); errors.As(err, &c) {
 		e.what = fmt.Sprintf("%s: %v", where, c.Err)
 	}

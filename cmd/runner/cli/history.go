@@ -2,12 +2,15 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"runner/wholefile"
 )
 
 // history is what the user typed in chats. It is kept between sessions in a file that only the user can read, one JSON
@@ -96,22 +99,13 @@ func (h *history) add(line string) error {
 
 // rewrite shortens the file to the newest lines. If that fails, the long file stays.
 func (h *history) rewrite() {
-	f, err := os.CreateTemp(filepath.Dir(h.path), ".history-*") // created with mode 0600
-	if err != nil {
-		return
-	}
-	enc := json.NewEncoder(f)
-	for _, line := range h.lines {
-		if err = enc.Encode(line); err != nil {
-			break
+	var text bytes.Buffer
+	for enc, i := json.NewEncoder(&text), 0; i < len(h.lines); i++ {
+		if enc.Encode(h.lines[i]) != nil {
+			return
 		}
 	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), h.path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
+	_ = wholefile.Write(h.path, text.Bytes(), 0o600)
 }
 
 // Line returns line i, the oldest first.

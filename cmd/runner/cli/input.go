@@ -1,13 +1,13 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"strings"
 	"unicode/utf8"
+
+	"runner/hint"
 )
 
 // maxInput is the maximum size in bytes of a text from a file or from standard input.
@@ -63,11 +63,7 @@ func checkText(what, text string) error {
 }
 
 func unreadable(flag, path string, err error) error {
-	cause := err
-	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
-		cause = pe.Err
-	}
-	return Input("%s: %v", strings.TrimSpace(fmt.Sprintf("%s %s", flag, path)), cause).From(err).
+	return Input("%s: %v", strings.TrimSpace(fmt.Sprintf("%s %s", flag, path)), hint.Reason(err)).From(err).
 		Hint("check the name and its permissions")
 }
 

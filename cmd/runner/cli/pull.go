@@ -49,7 +49,7 @@ HF_TOKEN, HF_ENDPOINT, HF_HOME, HF_HUB_CACHE and HF_HUB_OFFLINE work as in Huggi
 				err = a.stopped()
 			}
 			if err != nil && asJSON {
-				_ = json.NewEncoder(a.Stdout()).Encode(failed{State: stateError, Error: err.Error(), Hint: hint(err)})
+				_ = json.NewEncoder(a.Stdout()).Encode(failed{State: stateError, Error: err.Error(), Hint: adviceOf(err)})
 			}
 			return err
 		},

@@ -328,7 +328,7 @@ func (a *App) resolveOrPull(ctx context.Context, name string) (models.Model, err
 	case failed != nil:
 		return m, failed
 	case !pulled:
-		return m, Input("%s is not on this machine", name).From(err).Hint("%s", hint(err))
+		return m, Input("%s is not on this machine", name).From(err).Hint("%s", adviceOf(err))
 	}
 	return a.resolve(ctx, name)
 }

@@ -7,11 +7,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"time"
 
 	"runner/reasoning/trace"
+	"runner/wholefile"
 )
 
 // Kept is a conversation that is kept on disk, sealed.
@@ -48,22 +48,7 @@ func (k *Kept) Keep(path string, to []trace.Recipient) error {
 	if err != nil {
 		return err
 	}
-	folder := filepath.Dir(path)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(folder, ".conversation-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(blob)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		err = errors.Join(err, os.Remove(f.Name()))
-	}
-	return err
+	return wholefile.Write(path, blob, 0o600)
 }
 
 func (k *Kept) seal(to []trace.Recipient) ([]byte, error) {

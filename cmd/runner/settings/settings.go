@@ -33,6 +33,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"runner/cmd/runner/flags"
+	"runner/hint"
 )
 
 // MaxFile is the maximum size of the file in bytes.
@@ -59,13 +60,13 @@ func Read(path string, environ []string) (*Settings, error) {
 		return s, nil
 	}
 	if err != nil {
-		return nil, &Error{Where: path, Detail: cause(err), Advice: "check its permissions"}
+		return nil, &Error{Where: path, Detail: hint.Reason(err).Error(), Advice: "check its permissions"}
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
 	switch {
 	case err != nil:
-		return nil, &Error{Where: path, Detail: cause(err), Advice: "name a file"}
+		return nil, &Error{Where: path, Detail: hint.Reason(err).Error(), Advice: "name a file"}
 	case len(text) > MaxFile:
 		return nil, &Error{Where: path, Detail: "is longer than 1 MiB", Advice: "a settings file has one line a setting"}
 	}
@@ -77,14 +78,6 @@ func Read(path string, environ []string) (*Settings, error) {
 		return nil, e
 	}
 	return s, nil
-}
-
-// cause returns the system's reason without the path.
-func cause(err error) string {
-	if p := (*fs.PathError)(nil); errors.As(err, &p) {
-		return p.Err.Error()
-	}
-	return err.Error()
 }
 
 // File returns the path of the file.

@@ -17,6 +17,7 @@ import (
 
 	"runner/models/cache"
 	"runner/models/hub"
+	"runner/wholefile"
 )
 
 const suffix = ".partial"
@@ -219,7 +220,7 @@ func (p *partial) publish(blob string) error {
 	if err := os.Rename(filepath.Join(p.dir, "data"), blob); err != nil {
 		return err
 	}
-	if err := cache.Sync(filepath.Dir(blob)); err != nil {
+	if err := wholefile.Sync(filepath.Dir(blob)); err != nil {
 		return err
 	}
 	p.remove()
