@@ -60,7 +60,12 @@ func unnamed() string {
 	if len(named) == 0 {
 		return "all"
 	}
-	return "all but " + strings.Replace(flags.Alternatives(named), " or ", " and ", 1)
+	return "all but " + enumerated(named)
+}
+
+// enumerated joins names, as in "a, b and c".
+func enumerated(names []string) string {
+	return strings.Replace(flags.Alternatives(names), " or ", " and ", 1)
 }
 
 func textsOf(scopes []wire.Scope) (list []string) {

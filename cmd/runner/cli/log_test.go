@@ -42,7 +42,9 @@ func TestServeSaysWhere(t *testing.T) {
 	}
 	defer file.Close()
 	at := &net.TCPAddr{IP: net.IPv4zero, Port: 99}
-	(&App{err: file}).announce(&serveOptions{}, []served{{name: "m"}}, at, server.Config{})
+	o := &serveOptions{}
+	o.addRooms()
+	(&App{err: file}).announce(o, []served{{name: "m"}}, at, server.Config{})
 	log, err := os.ReadFile(file.Name())
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +52,9 @@ func TestServeSaysWhere(t *testing.T) {
 	for _, want := range []string{"serving m at http://0.0.0.0:99\n",
 		"\n  for a browser, with a page to chat on: http://localhost:99\n",
 		"\n  base URL for clients of OpenAI: http://localhost:99/v1\n",
-		"\n  base URL for clients of Anthropic and Ollama: http://localhost:99\n"} {
+		"\n  base URL for clients of Anthropic: http://localhost:99\n",
+		"\n  base URL for clients of Ollama: http://localhost:99\n",
+		"\n  curl http://localhost:99/v1/chat/completions -d '{\"model\": \"m\", "} {
 		if !strings.Contains(string(log), want) {
 			t.Errorf("no %q in %q", want, log)
 		}

@@ -21,7 +21,9 @@ func outputs() []Output {
 			return render.NewPipe(s)
 		}},
 		{Name: "json", New: func(s render.Streams, _ Asked) render.Renderer { return render.NewJSON(s) }},
-		{Name: "events", Lines: "events", New: func(s render.Streams, _ Asked) render.Renderer { return render.NewEvents(s) }},
+		{Name: "events", Lines: "events", New: func(s render.Streams, _ Asked) render.Renderer {
+			return render.NewEvents(s)
+		}},
 		{Name: "decisions", Lines: "decisions", New: func(s render.Streams, q Asked) render.Renderer {
 			return render.NewTrace(s, decision.Config{RunID: q.Run, Goal: q.Prompt}, q.Interrupted)
 		}},

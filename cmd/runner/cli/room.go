@@ -30,8 +30,9 @@ type Room struct {
 	Arguments func(args []string) []string
 	// Commands returns commands of their own. The GroupID of each is its group in the help.
 	Commands func(a *App) []*cobra.Command
-	// Serve returns what is added to a command serve.
-	Serve func(h *Host) Serving
+	// Serve returns what is added to a command serve. Clients names whose clients can use its formats, as in "OpenAI".
+	Serve   func(h *Host) Serving
+	Clients string
 	// Ask returns what is added to a command that asks a model for what q says, such as run.
 	Ask func(a *App, q *generation.Request) Asking
 	// Record returns what records the runs of a command, and its flags.
@@ -81,6 +82,9 @@ type Serving struct {
 	Flags flags.Table
 	// Check refuses values of the flags before anything is opened. It may be nil.
 	Check func(cmd *cobra.Command) error
+	// Uses are lines that say how the formats are used. $URL stands for the address of the server, $MODEL for the name of
+	// a model, and $KEY for the option of curl that sends a key.
+	Uses []string
 	// Formats returns formats for the server. It may be nil.
 	Formats func() ([]wire.Format, error)
 }
@@ -146,6 +150,17 @@ var registered []Room
 func Register(r Room) {
 	at, _ := slices.BinarySearchFunc(registered, r, func(a, b Room) int { return cmp.Compare(a.Name, b.Name) })
 	registered = slices.Insert(registered, at, r)
+}
+
+// clients lists whose clients the rooms serve.
+func clients() string {
+	var list []string
+	for _, r := range registered {
+		if r.Clients != "" {
+			list = append(list, r.Clients)
+		}
+	}
+	return enumerated(list)
 }
 
 // loops lists the loops of the rooms.

@@ -33,9 +33,9 @@ func (a *App) serveCommand() *cobra.Command {
 	o.isolation.from = servedFrom
 	cmd := Command(&cobra.Command{
 		Use:   "serve [MODEL...]",
-		Short: "Serve models over HTTP, to OpenAI's, Anthropic's and Ollama's clients",
-		Long: `Serve models over HTTP until interrupted. Clients of OpenAI, Anthropic and Ollama can use them. /openapi.json
-describes all routes.
+		Short: "Serve models over HTTP, to clients of " + clients(),
+		Long: `Serve models over HTTP until interrupted. When it has started, the server says how they are used, and
+/openapi.json describes all routes.
 
 MODEL is as for run; NAME=MODEL serves it under a name of your own. Without one the bundled model is served. The first
 is loaded at once, the others when a request asks for them.
@@ -168,11 +168,12 @@ func (a *App) announce(o *serveOptions, list []served, at net.Addr, cfg server.C
 	if o.key != "" || o.KeyFile != "" {
 		key = `-H "Authorization: Bearer $KEY" `
 	}
-	a.Note("  for a browser, with a page to chat on: " + url)
-	a.Note("  base URL for clients of OpenAI: " + url + "/v1")
-	a.Note("  base URL for clients of Anthropic and Ollama: " + url)
-	a.Note("  curl " + key + url + `/v1/chat/completions -d '{"model": "` + names[0] +
-		`", "messages": [{"role": "user", "content": "Hello"}]}'`)
+	fill := strings.NewReplacer("$URL", url, "$MODEL", names[0], "$KEY ", key)
+	for _, r := range o.rooms {
+		for _, line := range r.Uses {
+			a.Note("  " + fill.Replace(line))
+		}
+	}
 }
 
 // resolveServed finds the models on the command line and checks that an engine can run them. It refuses two models

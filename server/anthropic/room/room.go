@@ -7,10 +7,10 @@ import (
 	"runner/server/wire"
 )
 
-func init() { cli.Register(cli.Room{Name: "anthropic", Serve: serve}) }
+func init() { cli.Register(cli.Room{Name: "anthropic", Serve: serve, Clients: "Anthropic"}) }
 
 func serve(h *cli.Host) cli.Serving {
-	return cli.Serving{Formats: func() ([]wire.Format, error) {
+	return cli.Serving{Uses: []string{"base URL for clients of Anthropic: $URL"}, Formats: func() ([]wire.Format, error) {
 		return []wire.Format{anthropic.New(h, anthropic.Config{Defaults: h.Defaults, Seal: h.Seal,
 			StrictSeal: h.StrictSeal})}, nil
 	}}

@@ -12,7 +12,8 @@ import (
 )
 
 func init() {
-	cli.Register(cli.Room{Name: "mew", Commands: commands, Serve: serve, Output: &cli.Output{Name: "mew", Lines: "MEW envelopes", New: newLines}})
+	cli.Register(cli.Room{Name: "mew", Commands: commands, Serve: serve,
+		Output: &cli.Output{Name: "mew", Lines: "MEW envelopes", New: newLines}})
 }
 
 // newLines returns a renderer that writes MEW envelopes: the prompt as a chat message from user, then the messages from

@@ -58,8 +58,8 @@ func (s *servedLibrary) List() (cards []wire.Card) {
 }
 
 func cardOf(m catalog.Entry) wire.Card {
-	return wire.Card{Name: m.Spelled(), Size: m.Bytes(), Modified: installed.Modified(&m), Digest: m.Claimed(), Family: m.Architecture,
-		Parameters: m.Parameters, Quantization: m.Quant}
+	return wire.Card{Name: m.Spelled(), Size: m.Bytes(), Modified: installed.Modified(&m), Digest: m.Claimed(),
+		Family: m.Architecture, Parameters: m.Parameters, Quantization: m.Quant}
 }
 
 // Find implements [ollama.Library]. It reads the header of the model's file.

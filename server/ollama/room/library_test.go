@@ -64,9 +64,14 @@ func (s *pullServer) as(t *testing.T, p *wire.Principal) string {
 	return wiretest.Serve(t, s.api, p).URL
 }
 
+// unnamed are the scopes of a key whose entry names none.
+func unnamed() []wire.Scope {
+	return wire.Scopes(func(p *wire.Permission) bool { return !p.Named })
+}
+
 // reader may see models and not change them.
 func reader() *wire.Principal {
-	return &wire.Principal{ID: "reader", Scopes: wire.Scopes(func(p *wire.Permission) bool { return !p.Named }), Reasoning: reasoning.VisibilityNone}
+	return &wire.Principal{ID: "reader", Scopes: unnamed(), Reasoning: reasoning.VisibilityNone}
 }
 
 func TestPullOverHTTP(t *testing.T) {
@@ -106,7 +111,7 @@ func TestChangingModelsNeedsItsPermission(t *testing.T) {
 	limited := wiretest.Anyone()
 	limited.ID, limited.Models = "limited", []string{wiretest.Name}
 	local := wiretest.Anyone()
-	local.Scopes = wire.Scopes(func(p *wire.Permission) bool { return !p.Named })
+	local.Scopes = unnamed()
 	urls := map[string]string{"all": s.as(t, wiretest.Anyone()), "reader": s.as(t, reader()),
 		"limited": s.as(t, limited), "local": s.as(t, local)}
 	ask := func(who, method, path, body string, status int, contains string) {

@@ -10,7 +10,7 @@ import (
 	"runner/server/wire"
 )
 
-func init() { cli.Register(cli.Room{Name: "ollama", Serve: serve}) }
+func init() { cli.Register(cli.Room{Name: "ollama", Serve: serve, Clients: "Ollama"}) }
 
 func serve(h *cli.Host) cli.Serving {
 	write := false
@@ -27,6 +27,7 @@ func serve(h *cli.Host) cli.Serving {
 			}
 			return nil
 		},
+		Uses: []string{"base URL for clients of Ollama: $URL"},
 		Formats: func() ([]wire.Format, error) {
 			models, err := newLibrary(h)
 			if err != nil {

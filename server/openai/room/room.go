@@ -12,7 +12,7 @@ import (
 	"runner/server/wire"
 )
 
-func init() { cli.Register(cli.Room{Name: "openai", Serve: serve}) }
+func init() { cli.Register(cli.Room{Name: "openai", Serve: serve, Clients: "OpenAI"}) }
 
 func serve(h *cli.Host) cli.Serving {
 	var stored, background int
@@ -28,6 +28,9 @@ func serve(h *cli.Host) cli.Serving {
 					"maximum `BYTES` of stored responses, a quarter of them for one key"),
 				flags.Time("responses-age", &age, 24*time.Hour, time.Second, flags.Forever,
 					"`TIME` for which a response is stored"))),
+		Uses: []string{"base URL for clients of OpenAI: $URL/v1",
+			`curl $KEY $URL/v1/chat/completions -d '{"model": "$MODEL", ` +
+				`"messages": [{"role": "user", "content": "Hello"}]}'`},
 		Formats: func() ([]wire.Format, error) {
 			share := 0 // an equal share of the background for each key
 			if h.KeyFile == "" {

@@ -10,8 +10,11 @@ import (
 func init() { cli.Register(cli.Room{Name: "web", Serve: serve}) }
 
 func serve(h *cli.Host) cli.Serving {
-	return cli.Serving{Formats: func() ([]wire.Format, error) {
-		return []wire.Format{web.New(h, web.Config{Defaults: h.Defaults, Seal: h.Seal, StrictSeal: h.StrictSeal,
-			Traces: h.Traces, Figures: h.Figures})}, nil
-	}}
+	return cli.Serving{
+		Uses: []string{"for a browser, with a page to chat on: $URL"},
+		Formats: func() ([]wire.Format, error) {
+			return []wire.Format{web.New(h, web.Config{Defaults: h.Defaults, Seal: h.Seal, StrictSeal: h.StrictSeal,
+				Traces: h.Traces, Figures: h.Figures})}, nil
+		},
+	}
 }
