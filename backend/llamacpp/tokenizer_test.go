@@ -46,12 +46,10 @@ func writeO200k(t testing.TB, pre string) string {
 			tokens[i], types[i] = fmt.Sprintf("[unused %d]", i), 5
 		}
 	}
-	merges := make([]string, v.Len())
-	k.Merges(func(rank int, left, right string) bool {
-		merges[rank] = ggufwriter.Alphabet(left) + " " + ggufwriter.Alphabet(right)
-		return true
-	})
-	merges = slices.DeleteFunc(merges, func(s string) bool { return s == "" })
+	merges, err := o200ktest.Merges()
+	if err != nil {
+		t.Fatal(err)
+	}
 	var metadata []ggufwriter.Pair
 	for _, kv := range f.Metadata {
 		switch kv.Key {

@@ -98,6 +98,9 @@ func FromJSON(data []byte, e Ends) (*Tokenizer, error) {
 		}})
 }
 
+// maxPadding is the maximum number of unused ids in a vocabulary.
+const maxPadding = 1 << 16
+
 // jsonMerge reads "left right" or ["left", "right"].
 func jsonMerge(raw json.RawMessage) (left, right string, ok bool) {
 	var pair []string

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"runner/backend"
-	"runner/backend/tokenizer"
 	"runner/backend/tokenizer/o200ktest"
 )
 
@@ -193,38 +192,6 @@ func FuzzRoundTrip(f *testing.F) {
 			t.Fatalf("appending to tokens changes them")
 		}
 	})
-}
-
-func TestRanksErrors(t *testing.T) {
-	all := func() map[string]int {
-		m := map[string]int{}
-		for b := range 256 {
-			m[string([]byte{byte(b)})] = b
-		}
-		return m
-	}
-	ok := func() tokenizer.RanksConfig {
-		return tokenizer.RanksConfig{Ranks: all(), Pattern: "r50k", BOS: backend.NoToken, EOS: backend.NoToken}
-	}
-	if _, err := tokenizer.FromRanks(ok()); err != nil {
-		t.Fatal(err)
-	}
-	for name, change := range map[string]func(*tokenizer.RanksConfig){
-		"pattern":       func(c *tokenizer.RanksConfig) { c.Pattern = `\w+` },
-		"missing byte":  func(c *tokenizer.RanksConfig) { delete(c.Ranks, "a") },
-		"same id":       func(c *tokenizer.RanksConfig) { c.Ranks["ab"] = 7 },
-		"negative id":   func(c *tokenizer.RanksConfig) { c.Ranks["ab"] = -1 },
-		"huge id":       func(c *tokenizer.RanksConfig) { c.Ranks["ab"] = 1 << 40 },
-		"beyond size":   func(c *tokenizer.RanksConfig) { c.Size = 100 },
-		"special clash": func(c *tokenizer.RanksConfig) { c.Special = map[string]backend.Token{"<|x|>": 3} },
-		"EOS":           func(c *tokenizer.RanksConfig) { c.EOS = 999 },
-	} {
-		c := ok()
-		change(&c)
-		if _, err := tokenizer.FromRanks(c); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
 }
 
 func BenchmarkEncode(b *testing.B) {

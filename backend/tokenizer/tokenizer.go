@@ -1,10 +1,9 @@
 // Package tokenizer converts text to tokens and back, with byte-level byte-pair encoding (Sennrich et al. 2016;
 // Radford et al. 2019) or with the pieces of SentencePiece (Kudo and Richardson 2018).
 //
-// A tokenizer is built from a GGUF file's metadata ([FromGGUF]), a Hugging Face tokenizer.json ([FromJSON]) or
-// tiktoken's ranks ([FromRanks]). The first agrees with llama.cpp, the others with their own libraries. These
-// differ for "gpt-4o": llama.cpp does not count combining marks as parts of words. Only GGUF files can have the pieces
-// of SentencePiece here.
+// A tokenizer is built from a GGUF file's metadata ([FromGGUF]) or a Hugging Face tokenizer.json ([FromJSON]). The first
+// agrees with llama.cpp, the other with its own library. These differ for "gpt-4o": llama.cpp does not count combining
+// marks as parts of words. Only GGUF files can have the pieces of SentencePiece here.
 //
 // [Tokenizer.Encode] is for plain text. Text never becomes a control token. Only code that renders a prompt uses
 // those, by id, with [backend.Vocab.Special]. User-defined tokens are matched in plain text, see [backend.UserDefined].
@@ -17,6 +16,7 @@
 package tokenizer
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -52,6 +52,18 @@ func (e *Error) Error() string { return e.Kind.Error() + ": " + e.Detail }
 
 // Unwrap returns Kind.
 func (e *Error) Unwrap() error { return e.Kind }
+
+func vocabularyError(format string, args ...any) error {
+	return &Error{ErrVocabulary, fmt.Sprintf(format, args...)}
+}
+
+func patternError(name string) error {
+	const most = 300
+	if len(name) > most {
+		name = name[:most] + "..."
+	}
+	return &Error{ErrPattern, fmt.Sprintf("%q", name)}
+}
 
 // Tokenizer encodes text for one vocabulary. It is safe for concurrent use.
 type Tokenizer struct {

@@ -4,6 +4,10 @@
 package o200ktest
 
 import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -47,11 +51,101 @@ var shared = sync.OnceValues(func() (*tokenizer.Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tokenizer.FromRanks(tokenizer.RanksConfig{
-		Ranks: ranks, Pattern: "o200k", Special: Special(), Size: Size,
-		BOS: StartOfText, EOS: Return, EOG: []backend.Token{Return, Call},
-	})
+	merges, err := Merges()
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(file(ranks, merges))
+	if err != nil {
+		return nil, err
+	}
+	return tokenizer.FromJSON(text, tokenizer.Ends{BOS: "<|startoftext|>", EOS: "<|return|>", EOG: []string{"<|call|>"}})
 })
+
+// pattern splits text into words.
+const pattern = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?` +
+	`|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?` +
+	`|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+
+// file returns the vocabulary as a tokenizer.json has it.
+func file(ranks map[string]int, merges []string) map[string]any {
+	type added struct {
+		ID      backend.Token `json:"id"`
+		Content string        `json:"content"`
+		Special bool          `json:"special"`
+	}
+	special := []added{{Size - 1, "<|reserved|>", true}} // the rest of the padding has no tokens
+	for name, id := range Special() {
+		special = append(special, added{id, name, true})
+	}
+	vocab := make(map[string]int, len(ranks))
+	for piece, id := range ranks {
+		vocab[alphabet(piece)] = id
+	}
+	return map[string]any{
+		"added_tokens": special,
+		"pre_tokenizer": map[string]any{"type": "Sequence", "pretokenizers": []any{
+			map[string]any{"type": "Split", "pattern": map[string]string{"Regex": pattern}, "behavior": "Isolated"},
+			map[string]any{"type": "ByteLevel", "use_regex": false},
+		}},
+		"model": map[string]any{"type": "BPE", "vocab": vocab, "merges": merges, "ignore_merges": true},
+	}
+}
+
+// Merges returns, for every token in order of rank, the merge that makes it, as vocabulary files have it. That merge
+// joins the two tokens to which the merges of lower rank reduce its bytes. If they leave more than two tokens, the
+// token only occurs where it is a whole word. The list is shared and must not be changed.
+var Merges = sync.OnceValues(func() ([]string, error) {
+	ranks, err := Ranks()
+	if err != nil {
+		return nil, err
+	}
+	var list []string
+	byRank := slices.SortedFunc(maps.Keys(ranks), func(a, b string) int { return ranks[a] - ranks[b] })
+	for _, piece := range byRank {
+		var parts []string
+		for i := range len(piece) {
+			parts = append(parts, piece[i:i+1])
+		}
+		for len(parts) > 1 {
+			best, at := ranks[piece], -1
+			for i := range len(parts) - 1 {
+				if rank, ok := ranks[parts[i]+parts[i+1]]; ok && rank < best {
+					best, at = rank, i
+				}
+			}
+			if at < 0 {
+				break
+			}
+			parts[at] += parts[at+1]
+			parts = slices.Delete(parts, at+1, at+2)
+		}
+		if len(parts) == 2 {
+			list = append(list, alphabet(parts[0])+" "+alphabet(parts[1]))
+		}
+	}
+	return list, nil
+})
+
+// alphabet writes every byte as a printable character, as vocabularies of GPT-2's kind do.
+func alphabet(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		b.WriteRune(printable[s[i]])
+	}
+	return b.String()
+}
+
+var printable = func() (runes [256]rune) {
+	next := rune(0x100)
+	for b := range runes {
+		if runes[b] = rune(b); !(b >= '!' && b <= '~' || b >= 0xa1 && b <= 0xac || b >= 0xae) {
+			runes[b] = next
+			next++
+		}
+	}
+	return runes
+}()
 
 // Tokenizer returns the tokenizer of o200k_harmony. It is built once and shared by all tests of a process. If that
 // fails, t ends.
