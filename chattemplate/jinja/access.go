@@ -32,10 +32,6 @@ func (r *render) item(obj, key Value) Value {
 		if i, ok := r.index(key, len(v.items)); ok {
 			return v.items[i]
 		}
-	case *tupleValue:
-		if i, ok := r.index(key, len(v.items)); ok {
-			return v.items[i]
-		}
 	case *rangeValue:
 		if i, ok := r.index(key, int(v.n)); ok {
 			return intValue(v.start + int64(i)*v.step)
@@ -138,9 +134,7 @@ func (r *render) slice(obj, start, stop, step Value) Value {
 		lo, k, st := r.sliceBounds(start, stop, step, n)
 		return &strValue{Text: r.sliceText(v.Text, n, lo, k, st), markup: v.markup}
 	case *listValue:
-		return r.list(r.sliceItems(v.items, start, stop, step))
-	case *tupleValue:
-		return &tupleValue{items: r.sliceItems(v.items, start, stop, step)}
+		return &listValue{items: r.sliceItems(v.items, start, stop, step), tuple: v.tuple}
 	case *rangeValue:
 		lo, k, st := r.sliceBounds(start, stop, step, int(v.n))
 		return &rangeValue{start: v.start + int64(lo)*v.step, stop: v.start + int64(lo+k*st)*v.step, step: v.step * int64(st),

@@ -170,17 +170,11 @@ func (r *render) concat(a, b Value) Value {
 		r.typeError(`can only concatenate str (not "%s") to str`, b.typeName())
 	case *listValue:
 		y, ok := b.(*listValue)
-		if !ok {
-			r.typeError(`can only concatenate list (not "%s") to list`, b.typeName())
-		}
-		return r.list(joinItems(x.items, y.items))
-	case *tupleValue:
-		y, ok := b.(*tupleValue)
-		if !ok {
-			r.typeError(`can only concatenate tuple (not "%s") to tuple`, b.typeName())
+		if !ok || x.tuple != y.tuple {
+			r.typeError(`can only concatenate %s (not "%s") to %s`, a.typeName(), b.typeName(), a.typeName())
 		}
 		r.madeItems(len(x.items) + len(y.items))
-		return &tupleValue{items: joinItems(x.items, y.items)}
+		return &listValue{items: joinItems(x.items, y.items), tuple: x.tuple}
 	}
 	r.typeError("unsupported operand type(s) for +: '%s' and '%s'", a.typeName(), b.typeName())
 	return nil
@@ -209,16 +203,11 @@ func (r *render) repeat(a, b Value) Value {
 		r.made(x.Len() * n)
 		return &strValue{Text: origin.Repeat(x.Text, n), markup: x.markup}
 	case *listValue:
-		return &listValue{items: r.repeatItems(x.items, times(itemBytes*len(x.items)))}
-	case *tupleValue:
-		return &tupleValue{items: r.repeatItems(x.items, times(itemBytes*len(x.items)))}
+		n := times(itemBytes * len(x.items))
+		r.madeItems(len(x.items) * n)
+		return &listValue{items: slices.Repeat(x.items, n), tuple: x.tuple}
 	}
 	return nil
-}
-
-func (r *render) repeatItems(items []Value, n int) []Value {
-	r.madeItems(len(items) * n)
-	return slices.Repeat(items, n)
 }
 
 // unary computes a unary operator: + or -.

@@ -43,7 +43,7 @@ func hash(v Value) (any, bool) {
 		return v, true
 	case *undefined:
 		return undefined{}, true
-	case *listValue, *tupleValue, *dictValue, *dictView:
+	case *listValue, *dictValue, *dictView:
 		return nil, false
 	}
 	return v, true

@@ -148,7 +148,7 @@ func (e *listExpr) eval(r *render) Value {
 
 func (e *tupleExpr) eval(r *render) Value {
 	r.step()
-	return &tupleValue{items: r.evalAll(e.items)}
+	return tuple(r.evalAll(e.items)...)
 }
 
 func (e *dictExpr) eval(r *render) Value {

@@ -50,7 +50,6 @@ func (s *ifStmt) exec(r *render) control {
 func (s *setStmt) exec(r *render) control {
 	r.step()
 	r.line = s.line
-	checkNamespaces(r, s.target)
 	v := s.x.eval(r)
 	r.line = s.line
 	s.target.assign(r, v)
@@ -148,22 +147,6 @@ func (t *attrTarget) assign(r *render, v Value) {
 		r.typeError("cannot assign attribute on non-namespace object")
 	}
 	ns.d.set(t.attr, v)
-}
-
-// checkNamespaces fails if a target assigns to an attribute of anything but a namespace.
-func checkNamespaces(r *render, t target) {
-	switch t := t.(type) {
-	case *attrTarget:
-		v := *r.slot(t.ns.ref)
-		if _, ok := v.(*namespace); !ok {
-			r.line = t.line
-			r.typeError("cannot assign attribute on non-namespace object")
-		}
-	case *tupleTarget:
-		for _, it := range t.items {
-			checkNamespaces(r, it)
-		}
-	}
 }
 
 func (t *tupleTarget) assign(r *render, v Value) {

@@ -130,7 +130,7 @@ func addMappingFilters() {
 		order := r.sorted(keysOf(keys, fold), given(a[2]))
 		out := make([]Value, len(order))
 		for i, k := range order {
-			out[i] = &tupleValue{items: []Value{d.keys[k], d.vals[k]}}
+			out[i] = tuple(d.keys[k], d.vals[k])
 		}
 		return r.list(out)
 	})

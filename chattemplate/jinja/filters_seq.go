@@ -213,7 +213,7 @@ func (r *render) sorted(keys []Value, reverse bool) []int {
 // As in jinja2, faults show when the first item is read: start, which returns step, runs then, and never for a false v.
 func lazyOver(label string, v Value, start func(r *render) func(r *render, v Value) (Value, bool)) Value {
 	if !truth(v) {
-		v = &tupleValue{}
+		v = tuple()
 	}
 	var step func(r *render, v Value) (Value, bool)
 	var src iterator

@@ -38,7 +38,7 @@ func addStringFilters() {
 	filters.addAny("format", func(r *render, v Value, c *callArgs) Value {
 		s := r.soft(v)
 		if len(c.kw) == 0 {
-			return r.percent(s, &tupleValue{items: c.pos})
+			return r.percent(s, tuple(c.pos...))
 		}
 		if len(c.pos) > 0 {
 			r.typeError("can't handle positional and keyword arguments at the same time")

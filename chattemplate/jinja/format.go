@@ -16,7 +16,8 @@ var conversion = regexp.MustCompile(`^(?s)%(\([^()]*\))?([-+ 0]*)([0-9]{0,3})(\.
 // at most three digits.
 func (r *render) percent(s *strValue, args Value) Value {
 	unused := []Value{args}
-	if t, ok := args.(*tupleValue); ok {
+	t, isList := args.(*listValue)
+	if isList && t.tuple {
 		unused = t.items
 	}
 	next := func() Value {
@@ -55,9 +56,9 @@ func (r *render) percent(s *strValue, args Value) Value {
 		i += k + len(m[0])
 	}
 	switch args.(type) {
-	case *dictValue, *listValue, *rangeValue, *undefined:
+	case *dictValue, *rangeValue, *undefined:
 	default:
-		if len(unused) > 0 {
+		if len(unused) > 0 && (!isList || t.tuple) {
 			r.typeError("not all arguments converted during string formatting")
 		}
 	}

@@ -66,8 +66,6 @@ func (w *jsonWriter) value(v Value, depth int) {
 		w.add(jsonFloats.Replace(floatRepr(float64(v))))
 	case *listValue:
 		w.list(v.items, depth)
-	case *tupleValue:
-		w.list(v.items, depth)
 	case *dictValue:
 		w.dict(v, depth)
 	default:

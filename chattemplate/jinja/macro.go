@@ -28,13 +28,23 @@ func (s *callStmt) exec(r *render) control {
 
 // call runs a macro and returns its text.
 func (m *macro) call(r *render, c *callArgs) Value {
-	d := m.def
-	line, outer := r.line, r.act
-	r.enter()
-	r.madeItems(d.fn.slots)
-	r.act = &activation{slots: make([]Value, d.fn.slots), parent: m.act}
-	slots := r.act.slots
-	kw := c.kw
+	line := r.line
+	var t Text
+	r.inFunction(m.def.fn, m.act, func() {
+		m.bind(r, c)
+		t = r.capture(func() {
+			r.load(&m.def.frame)
+			m.setDefaults(r)
+			r.run(m.def.body)
+		})
+	})
+	r.line = line
+	return text(t)
+}
+
+// bind gives the parameters their values.
+func (m *macro) bind(r *render, c *callArgs) {
+	d, slots, kw := m.def, r.act.slots, c.kw
 	take := func(name string) Value {
 		for i, k := range kw {
 			if k.name == name {
@@ -63,14 +73,6 @@ func (m *macro) call(r *render, c *callArgs) Value {
 		slots[d.caller] = v
 	}
 	m.bindRest(r, c, kw)
-	t := r.capture(func() {
-		r.load(&d.frame)
-		m.setDefaults(r)
-		r.run(d.body)
-	})
-	r.leave()
-	r.act, r.line = outer, line
-	return text(t)
 }
 
 // bindRest puts the arguments that have no parameter into kwargs and varargs.
@@ -94,7 +96,7 @@ func (m *macro) bindRest(r *render, c *callArgs, kw []kwArg) {
 		extra = c.pos[len(d.params):]
 	}
 	if d.varargs >= 0 {
-		slots[d.varargs] = &tupleValue{items: extra}
+		slots[d.varargs] = tuple(extra...)
 	} else if len(extra) > 0 {
 		r.typeError("macro '%s' takes not more than %d argument(s)", d.name, len(d.params))
 	}

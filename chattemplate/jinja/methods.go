@@ -12,12 +12,8 @@ func methodOf(v Value, name string) *signature {
 		return strMethods[name]
 	case *dictValue:
 		return dictMethods[name]
-	case *listValue:
+	case *listValue, *rangeValue:
 		return listMethods[name]
-	case *tupleValue, *rangeValue:
-		if name != "copy" {
-			return listMethods[name]
-		}
 	case *loopContext:
 		return loopMethods[name]
 	}

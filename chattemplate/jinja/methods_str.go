@@ -35,19 +35,13 @@ func asMarkup(v Value) Value {
 	case *strValue:
 		return &strValue{Text: v.Text, markup: true}
 	case *listValue:
-		return &listValue{items: asMarkups(v.items)}
-	case *tupleValue:
-		return &tupleValue{items: asMarkups(v.items)}
+		items := make([]Value, len(v.items))
+		for i, it := range v.items {
+			items[i] = asMarkup(it)
+		}
+		return &listValue{items: items, tuple: v.tuple}
 	}
 	return v
-}
-
-func asMarkups(items []Value) []Value {
-	out := make([]Value, len(items))
-	for i, it := range items {
-		out[i] = asMarkup(it)
-	}
-	return out
 }
 
 // argStr returns a string argument.
@@ -158,7 +152,7 @@ func addSearches() {
 		addStr(name+"(prefix, start?, end?)", func(r *render, s *strValue, a []Value) Value {
 			part, _, ok := r.window(s.Text, a[1], a[2])
 			options := []Value{a[0]}
-			if t, isTuple := a[0].(*tupleValue); isTuple {
+			if t, ok := a[0].(*listValue); ok && t.tuple {
 				options = t.items
 			}
 			for _, o := range options {
@@ -268,7 +262,7 @@ func (r *render) partition(t Text, sep Value, find func(string, string) int) Val
 	case find("ab", "") != 0:
 		parts = []Value{emptyStr, emptyStr, text(t)}
 	}
-	return &tupleValue{items: parts}
+	return tuple(parts...)
 }
 
 // replace counts the size of the result before it makes it.

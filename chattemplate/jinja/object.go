@@ -84,15 +84,13 @@ func (v *dictView) at(i int) Value {
 	case viewValues:
 		return v.d.vals[i]
 	}
-	return &tupleValue{items: []Value{v.d.keys[i], v.d.vals[i]}}
+	return tuple(v.d.keys[i], v.d.vals[i])
 }
 
 // tryIter returns an iterator over v, or nil if v is not iterable.
 func tryIter(v Value) iterator {
 	switch v := v.(type) {
 	case *listValue:
-		return &sliceIter{items: v.items}
-	case *tupleValue:
 		return &sliceIter{items: v.items}
 	case *strValue:
 		return &charIter{t: v.Text}
@@ -122,8 +120,6 @@ func (r *render) iter(v Value) iterator {
 func (r *render) items(v Value) []Value {
 	switch v := v.(type) {
 	case *listValue:
-		return v.items
-	case *tupleValue:
 		return v.items
 	case *dictValue:
 		return v.keys
@@ -161,8 +157,6 @@ func truth(v Value) bool {
 		return v != 0
 	case *listValue:
 		return len(v.items) > 0
-	case *tupleValue:
-		return len(v.items) > 0
 	case *dictValue:
 		return len(v.keys) > 0
 	case *dictView:
@@ -180,8 +174,6 @@ func (r *render) tryLen(v Value) int {
 		r.work(v.Len())
 		return origin.RuneCount(v.String())
 	case *listValue:
-		return len(v.items)
-	case *tupleValue:
 		return len(v.items)
 	case *dictValue:
 		return len(v.keys)
@@ -228,10 +220,7 @@ func (r *render) equalAt(a, b Value, depth int) bool {
 		return isUndefined(b)
 	case *listValue:
 		y, ok := b.(*listValue)
-		return ok && r.equalItems(x.items, y.items, depth)
-	case *tupleValue:
-		y, ok := b.(*tupleValue)
-		return ok && r.equalItems(x.items, y.items, depth)
+		return ok && x.tuple == y.tuple && r.equalItems(x.items, y.items, depth)
 	case *dictValue:
 		y, ok := b.(*dictValue)
 		return ok && r.equalDicts(x, y, depth)
@@ -299,11 +288,7 @@ func (r *render) compareFor(op string, a, b Value, depth int) (c int, unordered 
 			return strings.Compare(x.String(), y.String()), false
 		}
 	case *listValue:
-		if y, ok := b.(*listValue); ok {
-			return r.compareItems(op, x.items, y.items, depth)
-		}
-	case *tupleValue:
-		if y, ok := b.(*tupleValue); ok {
+		if y, ok := b.(*listValue); ok && x.tuple == y.tuple {
 			return r.compareItems(op, x.items, y.items, depth)
 		}
 	}

@@ -2,7 +2,6 @@ package jinja
 
 import (
 	"slices"
-	"strings"
 )
 
 // parser turns tokens into statements. It panics with *Error.
@@ -11,8 +10,6 @@ type parser struct {
 	pos    int
 	lim    Limits
 	depth  int
-	// ends is the stack of the end tags of the open blocks.
-	ends [][]string
 	// open is the stack of the open tags.
 	open []string
 	// loops is the number of open loops of the current function, for break and continue.
@@ -121,16 +118,12 @@ func (p *parser) statements(ends ...string) []stmt {
 	var body []stmt
 	p.deeper(tagNesting)
 	defer p.up(tagNesting)
-	if ends != nil {
-		p.ends = append(p.ends, ends)
-		defer func() { p.ends = p.ends[:len(p.ends)-1] }()
-	}
 	for {
 		t := p.cur()
 		switch t.kind {
 		case tokEOF:
 			if ends != nil {
-				p.failTag("", t.line)
+				p.failTag("Unexpected end of template.", t.line)
 			}
 			return body
 		case tokData:
@@ -176,30 +169,11 @@ func (p *parser) functionBody(end string) []stmt {
 	return p.bodyTo(end)
 }
 
-func (p *parser) failTag(name string, line int) {
-	var msg []string
-	if name == "" {
-		msg = append(msg, "Unexpected end of template.")
-	} else {
-		msg = append(msg, "Encountered unknown tag '"+name+"'.")
-	}
-	if len(p.ends) > 0 {
-		want := "'" + strings.Join(p.ends[len(p.ends)-1], "' or '") + "'"
-		nested := false
-		for _, e := range p.ends {
-			nested = nested || slices.Contains(e, name)
-		}
-		if nested {
-			msg = append(msg, "You probably made a nesting mistake. Jinja is expecting this tag, but currently looking for "+
-				want+".")
-		} else {
-			msg = append(msg, "Jinja was looking for the following tags: "+want+".")
-		}
-	}
+func (p *parser) failTag(message string, line int) {
 	if len(p.open) > 0 {
-		msg = append(msg, "The innermost block that needs to be closed is '"+p.open[len(p.open)-1]+"'.")
+		message += " The innermost block that needs to be closed is '" + p.open[len(p.open)-1] + "'."
 	}
-	syntaxError(line, "%s", strings.Join(msg, " "))
+	syntaxError(line, "%s", message)
 }
 
 func (p *parser) statement() (s stmt) {
@@ -240,7 +214,7 @@ func (p *parser) statement() (s stmt) {
 		syntaxError(t.line, "the %s tag is refused: a chat template must be a single template", t.text)
 	default:
 		p.open = p.open[:len(p.open)-1]
-		p.failTag(t.text, t.line)
+		p.failTag("Encountered unknown tag '"+t.text+"'.", t.line)
 	}
 	p.open = p.open[:len(p.open)-1]
 	return s

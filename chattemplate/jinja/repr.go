@@ -60,16 +60,16 @@ func (r *render) writeRepr(b *origin.Builder, v Value, depth int) {
 	case *bigValue:
 		add(v.i.String())
 	case *listValue:
-		add("[")
-		r.writeReprs(b, v.items, depth)
-		add("]")
-	case *tupleValue:
-		add("(")
-		r.writeReprs(b, v.items, depth)
-		if len(v.items) == 1 {
-			add(",")
+		open, end := "[", "]"
+		if v.tuple {
+			open, end = "(", ")"
+			if len(v.items) == 1 {
+				end = ",)"
+			}
 		}
-		add(")")
+		add(open)
+		r.writeReprs(b, v.items, depth)
+		add(end)
 	case *dictValue:
 		r.writeDictRepr(b, v, depth)
 	case *dictView:

@@ -77,13 +77,8 @@ func (rs *resolver) stmt(sc scope, st stmt) {
 		rs.expr(sc, st.x)
 		rs.written(sc, st.target)
 	case *setBlockStmt:
-		in := sc.inner(sc.fn)
-		in.syms.collect(st.body)
-		in.syms.collectExpr(st.filter)
-		rs.stmts(in, st.body)
-		rs.expr(in, st.filter)
+		st.frame = rs.scoped(sc.inner(sc.fn), st.body, st.filter)
 		rs.written(sc, st.target)
-		st.frame = rs.frame(in)
 	case *macroStmt:
 		rs.macro(sc, &st.macroDef)
 		rs.target(sc, st.target)
@@ -91,12 +86,7 @@ func (rs *resolver) stmt(sc scope, st stmt) {
 		rs.macro(sc, &st.macroDef)
 		rs.expr(sc, st.call)
 	case *filterStmt:
-		in := sc.inner(sc.fn)
-		in.syms.collect(st.body)
-		in.syms.collectExpr(st.filter)
-		rs.stmts(in, st.body)
-		rs.expr(in, st.filter)
-		st.frame = rs.frame(in)
+		st.frame = rs.scoped(sc.inner(sc.fn), st.body, st.filter)
 	case *withStmt:
 		in := sc.inner(sc.fn)
 		for _, t := range st.targets {
@@ -111,11 +101,17 @@ func (rs *resolver) stmt(sc scope, st stmt) {
 		st.frame = rs.frame(in)
 	case *generationStmt:
 		st.fn = &function{depth: sc.fn.depth + 1}
-		in := sc.inner(st.fn)
-		in.syms.collect(st.body)
-		rs.stmts(in, st.body)
-		st.frame = rs.frame(in)
+		st.frame = rs.scoped(sc.inner(st.fn), st.body, nil)
 	}
+}
+
+// scoped binds a body, and a filter of its text, that have a scope of their own. It returns the scope's frame.
+func (rs *resolver) scoped(in scope, body []stmt, filter expr) frame {
+	in.syms.collect(body)
+	in.syms.collectExpr(filter)
+	rs.stmts(in, body)
+	rs.expr(in, filter)
+	return rs.frame(in)
 }
 
 func (rs *resolver) forStmt(sc scope, st *forStmt) {
@@ -137,9 +133,7 @@ func (rs *resolver) forStmt(sc scope, st *forStmt) {
 	rs.written(in, st.target)
 	rs.stmts(in, st.body)
 	st.frame = rs.frame(in)
-	other.syms.collect(st.elseBody)
-	rs.stmts(other, st.elseBody)
-	st.otherFrame = rs.frame(other)
+	st.otherFrame = rs.scoped(other, st.elseBody, nil)
 }
 
 // macro binds a macro's parameters, defaults and body. It finds out which special parameters the body uses.

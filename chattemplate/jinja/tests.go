@@ -29,7 +29,7 @@ func init() {
 	is("mapping", func(v Value) bool { _, ok := v.(*dictValue); return ok })
 	is("sequence", func(v Value) bool {
 		switch v.(type) {
-		case *strValue, *listValue, *tupleValue, *dictValue, *rangeValue, *undefined:
+		case *strValue, *listValue, *dictValue, *rangeValue, *undefined:
 			return true
 		}
 		return false
@@ -56,15 +56,9 @@ func init() {
 	}
 }
 
-// same is Python's "is" for values with an identity. Equal small values are the same.
+// same is Python's "is" for values with an identity. Equal strings are the same.
 func same(a, b Value) bool {
-	switch x := a.(type) {
-	case *strValue:
-		y, ok := b.(*strValue)
-		return ok && x.String() == y.String()
-	case *tupleValue:
-		y, ok := b.(*tupleValue)
-		return ok && (x == y || len(x.items) == 0 && len(y.items) == 0)
-	}
-	return a == b
+	x, okX := a.(*strValue)
+	y, okY := b.(*strValue)
+	return a == b || okX && okY && x.String() == y.String()
 }

@@ -26,11 +26,11 @@ type strValue struct {
 	markup bool
 }
 
-// listValue is a list. It never changes after it was made.
-type listValue struct{ items []Value }
-
-// tupleValue is a tuple.
-type tupleValue struct{ items []Value }
+// listValue is a list or a tuple. It never changes after it was made.
+type listValue struct {
+	items []Value
+	tuple bool
+}
 
 // undefined is the result of a lookup that found nothing.
 type undefined struct {
@@ -87,8 +87,6 @@ func (boolValue) typeName() string   { return "bool" }
 func (intValue) typeName() string    { return "int" }
 func (*bigValue) typeName() string   { return "int" }
 func (floatValue) typeName() string  { return "float" }
-func (*listValue) typeName() string  { return "list" }
-func (*tupleValue) typeName() string { return "tuple" }
 func (*dictValue) typeName() string  { return "dict" }
 func (*undefined) typeName() string  { return "Undefined" }
 func (*generator) typeName() string  { return "generator" }
@@ -105,6 +103,13 @@ func (s *strValue) typeName() string {
 		return "Markup"
 	}
 	return "str"
+}
+
+func (l *listValue) typeName() string {
+	if l.tuple {
+		return "tuple"
+	}
+	return "list"
 }
 
 func (v *dictView) typeName() string {
@@ -163,6 +168,8 @@ func Dict(o Origin, entries ...Entry) Value {
 func str(s string, o Origin) *strValue { return &strValue{Text: NewText(s, o)} }
 
 func text(t Text) *strValue { return &strValue{Text: t} }
+
+func tuple(items ...Value) *listValue { return &listValue{items: items, tuple: true} }
 
 // emptyStr is the empty string. Its origin does not matter.
 var emptyStr = str("", Trusted)
