@@ -2,11 +2,14 @@ package jsonschema
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math/big"
+	"regexp"
 	"strconv"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -18,157 +21,105 @@ const (
 
 // parser reads JSON (RFC 8259). It refuses repeated keys, whose meaning JSON leaves open.
 type parser struct {
-	text   []byte
-	pos    int
-	depth  int
-	most   int // depth
-	values []value
-	marks  bool // an object has a member that names a place: $id, id, $anchor, $dynamicAnchor
-	scoped bool // an object has a member unevaluatedItems or unevaluatedProperties
+	text  []byte
+	dec   *json.Decoder
+	depth int
+	most  int  // depth
+	marks bool // an object has a member that names a place: $id, id, $anchor, $dynamicAnchor
 }
 
 func parseValue(text []byte, maxDepth int) (*value, *parser, error) {
-	p := &parser{text: text, most: maxDepth}
-	p.text = bytes.TrimPrefix(p.text, []byte("\xef\xbb\xbf"))
-	if !utf8.Valid(p.text) {
+	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
+	if !utf8.Valid(text) {
 		return nil, nil, &Error{Class: ErrInvalid, Reason: "the text is not UTF-8"}
 	}
+	p := &parser{text: text, dec: json.NewDecoder(bytes.NewReader(text)), most: maxDepth}
+	p.dec.UseNumber()
 	v, err := p.value()
 	if err != nil {
 		return nil, nil, err
 	}
-	if p.space(); p.pos < len(p.text) {
+	if _, err := p.dec.Token(); !errors.Is(err, io.EOF) {
 		return nil, nil, p.errorf("text after the end")
 	}
 	return v, p, nil
 }
 
 func (p *parser) errorf(format string, args ...any) error {
-	return &Error{Class: ErrInvalid, Reason: fmt.Sprintf("no JSON at byte %d: ", p.pos) + fmt.Sprintf(format, args...)}
-}
-
-func (p *parser) alloc(kind valueKind) *value {
-	if len(p.values) == cap(p.values) {
-		p.values = make([]value, 0, 64)
-	}
-	p.values = append(p.values, value{kind: kind})
-	return &p.values[len(p.values)-1]
-}
-
-func (p *parser) space() {
-	for p.pos < len(p.text) {
-		switch p.text[p.pos] {
-		case ' ', '\t', '\n', '\r':
-			p.pos++
-		default:
-			return
-		}
-	}
-}
-
-// take skips white space, then consumes c and reports whether it was there.
-func (p *parser) take(c byte) bool {
-	p.space()
-	if p.pos < len(p.text) && p.text[p.pos] == c {
-		p.pos++
-		return true
-	}
-	return false
+	return &Error{Class: ErrInvalid, Reason: fmt.Sprintf("no JSON at byte %d: ", p.dec.InputOffset()) +
+		fmt.Sprintf(format, args...)}
 }
 
 func (p *parser) value() (*value, error) {
-	p.space()
-	if p.pos >= len(p.text) {
-		return nil, p.errorf("unexpected end")
+	start := p.dec.InputOffset()
+	token, err := p.dec.Token()
+	if err != nil {
+		return nil, p.errorf("%v", err)
 	}
-	switch c := p.text[p.pos]; {
-	case c == '{' || c == '[':
+	switch token := token.(type) {
+	case json.Delim:
 		if p.depth++; p.depth > p.most {
 			return nil, &Error{Class: ErrLimit, Reason: fmt.Sprintf("more than %d levels of nesting", p.most)}
 		}
 		defer func() { p.depth-- }()
-		p.pos++
-		if c == '{' {
+		if token == '{' {
 			return p.object()
 		}
 		return p.array()
-	case c == '"':
-		v := p.alloc(stringValue)
-		var err error
-		v.text, v.broken, err = p.str()
-		return v, err
-	case c == '-' || c >= '0' && c <= '9':
-		return p.number()
-	}
-	for _, w := range words {
-		if bytes.HasPrefix(p.text[p.pos:], w.text) {
-			p.pos += len(w.text)
-			return p.alloc(w.kind), nil
+	case string:
+		return &value{kind: stringValue, text: token, broken: p.broken(token, start)}, nil
+	case json.Number:
+		return number(token)
+	case bool:
+		if token {
+			return &value{kind: trueValue}, nil
 		}
+		return &value{kind: falseValue}, nil
 	}
-	return nil, p.errorf("unexpected character")
+	return &value{kind: nullValue}, nil
 }
 
-var words = []struct {
-	kind valueKind
-	text []byte
-}{{nullValue, []byte("null")}, {falseValue, []byte("false")}, {trueValue, []byte("true")}}
+// end reads the bracket or brace that ends a value.
+func (p *parser) end(v *value) (*value, error) {
+	if _, err := p.dec.Token(); err != nil {
+		return nil, p.errorf("%v", err)
+	}
+	return v, nil
+}
 
 func (p *parser) array() (*value, error) {
-	v := p.alloc(arrayValue)
-	if p.take(']') {
-		return v, nil
-	}
-	for {
+	v := &value{kind: arrayValue}
+	for p.dec.More() {
 		item, err := p.value()
 		if err != nil {
 			return nil, err
 		}
 		v.items = append(v.items, item)
-		if p.take(']') {
-			return v, nil
-		}
-		if !p.take(',') {
-			return nil, p.errorf("no comma or bracket")
-		}
 	}
+	return p.end(v)
 }
 
 func (p *parser) object() (*value, error) {
-	v := p.alloc(objectValue)
-	if p.take('}') {
-		return v, nil
-	}
-	for {
-		if p.space(); p.pos >= len(p.text) || p.text[p.pos] != '"' {
-			return nil, p.errorf("no key")
-		}
-		key, broken, err := p.str()
+	v := &value{kind: objectValue}
+	for p.dec.More() {
+		key, err := p.value()
 		if err != nil {
 			return nil, err
 		}
-		if broken {
+		if key.broken {
 			return nil, p.errorf("half a surrogate pair in a key")
 		}
-		if v.get(key) != nil {
-			return nil, p.errorf("the key %q for the second time", key)
-		}
-		if !p.take(':') {
-			return nil, p.errorf("no colon")
+		if v.get(key.text) != nil {
+			return nil, p.errorf("the key %q for the second time", key.text)
 		}
 		item, err := p.value()
 		if err != nil {
 			return nil, err
 		}
-		v.members = append(v.members, member{key, item})
-		p.note(v, key, item)
-		if p.take('}') {
-			return v, nil
-		}
-		if !p.take(',') {
-			return nil, p.errorf("no comma or brace")
-		}
+		v.members = append(v.members, member{key.text, item})
+		p.note(v, key.text, item)
 	}
+	return p.end(v)
 }
 
 func (p *parser) note(v *value, key string, item *value) {
@@ -184,144 +135,31 @@ func (p *parser) note(v *value, key string, item *value) {
 	switch key {
 	case "$id", "id", "$anchor", "$dynamicAnchor":
 		p.marks = p.marks || item.kind == stringValue
-	case "unevaluatedProperties", "unevaluatedItems":
-		p.scoped = true
 	}
 }
 
-func (p *parser) number() (*value, error) {
-	start := p.pos
-	digits := func() bool {
-		from := p.pos
-		for p.pos < len(p.text) && p.text[p.pos] >= '0' && p.text[p.pos] <= '9' {
-			p.pos++
-		}
-		return p.pos > from
+func number(token json.Number) (*value, error) {
+	text := token.String()
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
+	n, err := strconv.Atoi(exponent)
+	if len(mantissa) > maxDigits || max(n, -n) > maxExponent || err != nil && exponent != "" {
+		return nil, &Error{Class: ErrLimit, Reason: fmt.Sprintf("a number has more than %d digits or an exponent over %d",
+			maxDigits, maxExponent)}
 	}
-	at := func(set string) bool {
-		if p.pos < len(p.text) && strings.IndexByte(set, p.text[p.pos]) >= 0 {
-			p.pos++
-			return true
-		}
+	num, _ := new(big.Rat).SetString(text) // JSON's numbers are valid
+	return &value{kind: numberValue, text: text, num: num}, nil
+}
+
+var (
+	surrogate     = regexp.MustCompile(`(?i)\\ud[89a-f]`)
+	surrogatePair = regexp.MustCompile(`(?i)\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}`)
+)
+
+// broken reports whether the string that was read from start on has half a surrogate pair, which becomes U+FFFD.
+func (p *parser) broken(text string, start int64) bool {
+	if !strings.ContainsRune(text, utf8.RuneError) {
 		return false
 	}
-	at("-")
-	if !at("0") && !digits() {
-		return nil, p.errorf("no digit")
-	}
-	if at(".") && !digits() {
-		return nil, p.errorf("no digit after the point")
-	}
-	mantissa := p.pos - start
-	exponent := 0
-	if at("eE") {
-		from := p.pos
-		at("+-")
-		if !digits() {
-			return nil, p.errorf("no digit in the exponent")
-		}
-		n, err := strconv.Atoi(string(p.text[from:p.pos]))
-		if err != nil {
-			n = maxExponent + 1
-		}
-		exponent = max(n, -n)
-	}
-	if mantissa > maxDigits || exponent > maxExponent {
-		return nil, &Error{Class: ErrLimit, Reason: fmt.Sprintf("a number at byte %d has more than %d digits or an "+
-			"exponent over %d", start, maxDigits, maxExponent)}
-	}
-	v := p.alloc(numberValue)
-	v.text = string(p.text[start:p.pos])
-	num, ok := new(big.Rat).SetString(v.text)
-	if !ok {
-		return nil, p.errorf("no number")
-	}
-	v.num = num
-	return v, nil
-}
-
-// str reads a string. It reports whether the string had half a surrogate pair, which becomes U+FFFD.
-func (p *parser) str() (text string, broken bool, err error) {
-	p.pos++
-	start := p.pos
-	for ; p.pos < len(p.text); p.pos++ {
-		switch c := p.text[p.pos]; {
-		case c == '"':
-			text = string(p.text[start:p.pos])
-			p.pos++
-			return text, false, nil
-		case c == '\\':
-			return p.escaped(append([]byte(nil), p.text[start:p.pos]...))
-		case c < 0x20:
-			return "", false, p.errorf("a control character in a string")
-		}
-	}
-	return "", false, p.errorf("a string without an end")
-}
-
-// escaped continues from the first backslash on.
-func (p *parser) escaped(out []byte) (text string, broken bool, err error) {
-	for p.pos < len(p.text) {
-		c := p.text[p.pos]
-		p.pos++
-		switch {
-		case c == '"':
-			return string(out), broken, nil
-		case c < 0x20:
-			return "", false, p.errorf("a control character in a string")
-		case c != '\\':
-			out = append(out, c)
-			continue
-		}
-		if p.pos >= len(p.text) {
-			break
-		}
-		c = p.text[p.pos]
-		p.pos++
-		if i := strings.IndexByte(`"\/bfnrt`, c); i >= 0 {
-			out = append(out, "\"\\/\b\f\n\r\t"[i])
-			continue
-		}
-		if c != 'u' {
-			return "", false, p.errorf("an unknown escape")
-		}
-		r, ok := p.hex()
-		if !ok {
-			return "", false, p.errorf("an escape without four hexadecimal digits")
-		}
-		if utf16.IsSurrogate(r) {
-			r = p.pair(r)
-			broken = broken || r == utf8.RuneError
-		}
-		out = utf8.AppendRune(out, r)
-	}
-	return "", false, p.errorf("a string without an end")
-}
-
-// pair reads the second half of a surrogate pair.
-func (p *parser) pair(first rune) rune {
-	if !bytes.HasPrefix(p.text[p.pos:], []byte(`\u`)) {
-		return utf8.RuneError
-	}
-	back := p.pos
-	p.pos += 2
-	if second, ok := p.hex(); ok {
-		if r := utf16.DecodeRune(first, second); r != utf8.RuneError {
-			return r
-		}
-	}
-	p.pos = back
-	return utf8.RuneError
-}
-
-func (p *parser) hex() (rune, bool) {
-	if p.pos+4 > len(p.text) {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(string(p.text[p.pos:p.pos+4]), 16, 16)
-	if err != nil {
-		return 0, false
-	}
-	p.pos += 4
-	return rune(n), true
+	raw := p.text[start:p.dec.InputOffset()]
+	return surrogate.Match(surrogatePair.ReplaceAll(raw, nil))
 }
