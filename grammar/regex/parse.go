@@ -18,30 +18,43 @@ type parser struct {
 	spans    int // of them
 }
 
-func parse(pattern string) (*node, error) {
+func parse(pattern string) (n *node, err error) {
 	if len(pattern) > MaxPattern {
 		return nil, &Error{Kind: ErrTooLarge, Offset: MaxPattern, Problem: fmt.Sprintf("longer than %d bytes", MaxPattern)}
 	}
+	defer func() {
+		if r := recover(); r != nil {
+			e, ok := r.(*Error)
+			if !ok {
+				panic(r)
+			}
+			n, err = nil, e
+		}
+	}()
+	p := &parser{text: pattern, names: map[string]bool{}, brackets: map[string]class{}}
 	for i, r := range pattern {
 		if r == utf8.RuneError {
 			if _, size := utf8.DecodeRuneInString(pattern[i:]); size == 1 {
-				return nil, &Error{Kind: ErrSyntax, Offset: i, Problem: "not valid UTF-8"}
+				p.fail(i, ErrSyntax, "not valid UTF-8")
 			}
 		}
 	}
-	p := &parser{text: pattern, names: map[string]bool{}, brackets: map[string]class{}}
-	n, _, err := p.alternatives()
-	if err != nil {
-		return nil, err
-	}
+	n, _ = p.alternatives()
 	if p.pos < len(p.text) {
-		return nil, p.errorAt(p.pos, ErrSyntax, "unmatched )")
+		p.fail(p.pos, ErrSyntax, "unmatched )")
 	}
 	return n, nil
 }
 
-func (p *parser) errorAt(offset int, kind error, format string, args ...any) *Error {
-	return &Error{Kind: kind, Offset: offset, Problem: fmt.Sprintf(format, args...)}
+// fail refuses the pattern. It panics with an *Error, which parse recovers: nearly every rule can fail, and no caller
+// has anything to add to the error.
+func (p *parser) fail(offset int, kind error, format string, args ...any) {
+	p.failWith("", offset, kind, format, args...)
+}
+
+// failWith is fail with advice.
+func (p *parser) failWith(advice string, offset int, kind error, format string, args ...any) {
+	panic(&Error{Kind: kind, Offset: offset, Problem: fmt.Sprintf(format, args...), advice: advice})
 }
 
 func (p *parser) rest() string { return p.text[p.pos:] }
@@ -57,50 +70,40 @@ func (p *parser) take(text string) bool {
 
 // alternatives reads up to the end or an unmatched ). The number returned with a part is the product of the repetition
 // counts in it.
-func (p *parser) alternatives() (*node, int, error) {
+func (p *parser) alternatives() (*node, int) {
 	var list []*node
 	product := 1
 	for {
-		n, k, err := p.sequence()
-		if err != nil {
-			return nil, 0, err
-		}
+		n, k := p.sequence()
 		list, product = append(list, n), max(product, k)
 		if !p.take("|") {
-			return alternate(list...), product, nil
+			return alternate(list...), product
 		}
 	}
 }
 
-func (p *parser) sequence() (*node, int, error) {
+func (p *parser) sequence() (*node, int) {
 	var list []*node
 	product := 1
 	for p.pos < len(p.text) && p.text[p.pos] != '|' && p.text[p.pos] != ')' {
 		at := p.pos
-		n, k, err := p.atom()
-		if err != nil {
-			return nil, 0, err
-		}
-		lo, hi, found, err := p.quantifier()
-		if err != nil {
-			return nil, 0, err
-		}
-		if found {
+		n, k := p.atom()
+		if lo, hi, found := p.quantifier(); found {
 			if b := p.text[at]; b == '^' || b == '$' {
-				return nil, 0, p.errorAt(at, ErrSyntax, "%c cannot be repeated", b)
+				p.fail(at, ErrSyntax, "%c cannot be repeated", b)
 			}
 			if k *= max(lo, hi, 1); k > MaxRepeat {
-				return nil, 0, p.errorAt(at, ErrTooLarge, "the repetition counts multiply to more than %d", MaxRepeat)
+				p.fail(at, ErrTooLarge, "the repetition counts multiply to more than %d", MaxRepeat)
 			}
 			n = repeat(n, lo, hi)
 		}
 		list, product = append(list, n), max(product, k)
 	}
-	return concat(list...), product, nil
+	return concat(list...), product
 }
 
 // quantifier reads *, +, ?, {m}, {m,} or {m,n}, if there is one. It may be lazy.
-func (p *parser) quantifier() (lo, hi int, found bool, err error) {
+func (p *parser) quantifier() (lo, hi int, found bool) {
 	at := p.pos
 	switch {
 	case p.take("*"):
@@ -110,27 +113,25 @@ func (p *parser) quantifier() (lo, hi int, found bool, err error) {
 	case p.take("?"):
 		hi = 1
 	default:
-		if lo, hi, found, err = p.counts(); !found || err != nil {
-			return 0, 0, false, err
+		if lo, hi, found = p.counts(); !found {
+			return 0, 0, false
 		}
 	}
 	p.take("?")
 	if p.pos < len(p.text) {
-		again := p.pos
-		_, _, counted, _ := p.counts()
-		p.pos = again
+		_, _, counted := p.counts()
 		if counted || strings.IndexByte("*+?", p.text[p.pos]) >= 0 {
-			return 0, 0, false, p.errorAt(at, ErrSyntax, "two quantifiers in a row")
+			p.fail(at, ErrSyntax, "two quantifiers in a row")
 		}
 	}
-	return lo, hi, true, nil
+	return lo, hi, true
 }
 
 // counts reads a quantifier in braces. A brace that starts none is a plain character, not an error.
-func (p *parser) counts() (lo, hi int, found bool, err error) {
+func (p *parser) counts() (lo, hi int, found bool) {
 	at := p.pos
 	if !p.take("{") {
-		return 0, 0, false, nil
+		return 0, 0, false
 	}
 	lo, ok := p.number()
 	hi = lo
@@ -141,15 +142,15 @@ func (p *parser) counts() (lo, hi int, found bool, err error) {
 	}
 	if !ok || !p.take("}") {
 		p.pos = at
-		return 0, 0, false, nil
+		return 0, 0, false
 	}
 	switch {
 	case max(lo, hi) > MaxRepeat:
-		return 0, 0, true, p.errorAt(at, ErrTooLarge, "a repetition count above %d", MaxRepeat)
+		p.fail(at, ErrTooLarge, "a repetition count above %d", MaxRepeat)
 	case hi >= 0 && hi < lo:
-		return 0, 0, true, p.errorAt(at, ErrSyntax, "the repetition counts are out of order")
+		p.fail(at, ErrSyntax, "the repetition counts are out of order")
 	}
-	return lo, hi, true, nil
+	return lo, hi, true
 }
 
 // number reads a decimal number. Numbers that are too large become one number that is too large.
@@ -162,83 +163,75 @@ func (p *parser) number() (int, bool) {
 	return n, p.pos > start
 }
 
-func (p *parser) atom() (*node, int, error) {
+func (p *parser) atom() (*node, int) {
 	at := p.pos
 	r, size := utf8.DecodeRuneInString(p.rest())
 	p.pos += size
 	switch r {
 	case '^':
-		return begin, 1, nil
+		return begin, 1
 	case '$':
-		return end, 1, nil
+		return end, 1
 	case '.':
-		return oneOf(dotClass), 1, nil
+		return oneOf(dotClass), 1
 	case '(':
 		return p.group(at)
 	case '[':
-		c, err := p.bracket(at)
-		return oneOf(c), 1, err
+		return oneOf(p.bracket(at)), 1
 	case '\\':
-		c, err := p.escape(at, false)
-		return oneOf(c), 1, err
+		return oneOf(p.escape(at, false)), 1
 	case '*', '+', '?':
-		return nil, 0, p.errorAt(at, ErrSyntax, "nothing to repeat before %c", r)
+		p.fail(at, ErrSyntax, "nothing to repeat before %c", r)
 	case '{':
 		p.pos = at
-		if _, _, found, _ := p.counts(); found {
-			return nil, 0, p.errorAt(at, ErrSyntax, "nothing to repeat before {")
+		if _, _, found := p.counts(); found {
+			p.fail(at, ErrSyntax, "nothing to repeat before {")
 		}
 		p.pos = at + 1
 	}
-	return oneOf(class{{r, r}}), 1, nil
+	return oneOf(class{{r, r}}), 1
 }
 
-func (p *parser) group(at int) (*node, int, error) {
+func (p *parser) group(at int) (*node, int) {
 	if p.take("?") {
-		if err := p.groupKind(at); err != nil {
-			return nil, 0, err
-		}
+		p.groupKind(at)
 	}
 	if p.depth++; p.depth > maxDepth {
-		return nil, 0, p.errorAt(at, ErrTooLarge, "more than %d groups inside each other", maxDepth)
+		p.fail(at, ErrTooLarge, "more than %d groups inside each other", maxDepth)
 	}
-	n, k, err := p.alternatives()
-	if err != nil {
-		return nil, 0, err
-	}
+	n, k := p.alternatives()
 	p.depth--
 	if !p.take(")") {
-		return nil, 0, p.errorAt(at, ErrSyntax, "unmatched (")
+		p.fail(at, ErrSyntax, "unmatched (")
 	}
-	return n, k, nil
+	return n, k
 }
 
 // groupKind reads the text after (?.
-func (p *parser) groupKind(at int) error {
+func (p *parser) groupKind(at int) {
 	switch {
 	case p.take(":"):
-		return nil
 	case p.take("=") || p.take("!"):
-		return p.errorAt(at, ErrUnsupported, "lookahead is not supported")
+		p.fail(at, ErrUnsupported, "lookahead is not supported")
 	case p.take("<=") || p.take("<!"):
-		return p.errorAt(at, ErrUnsupported, "lookbehind is not supported")
+		p.fail(at, ErrUnsupported, "lookbehind is not supported")
 	case p.take("<") || p.take("P<"):
 		name, _, ok := strings.Cut(p.rest(), ">")
 		if !ok || !isName(name) {
-			return p.errorAt(at, ErrSyntax, "a group name is made of letters, digits and _")
+			p.fail(at, ErrSyntax, "a group name is made of letters, digits and _")
 		}
 		if p.names[name] {
-			return p.errorAt(at, ErrSyntax, "two groups have the same name")
+			p.fail(at, ErrSyntax, "two groups have the same name")
 		}
 		p.names[name] = true
 		p.pos += len(name) + 1
-		return nil
 	case strings.HasPrefix(p.rest(), "P=") || strings.HasPrefix(p.rest(), "P>"):
-		return p.errorAt(at, ErrUnsupported, "a back-reference is not supported")
+		p.fail(at, ErrUnsupported, "a back-reference is not supported")
 	case p.pos < len(p.text) && strings.IndexByte("imsUx-", p.text[p.pos]) >= 0:
-		return p.errorAt(at, ErrUnsupported, "flags inside a pattern are not supported")
+		p.fail(at, ErrUnsupported, "flags inside a pattern are not supported")
+	default:
+		p.fail(at, ErrSyntax, "an unknown kind of group")
 	}
-	return p.errorAt(at, ErrSyntax, "an unknown kind of group")
 }
 
 // isName reports whether both dialects accept a group name.
@@ -252,20 +245,16 @@ func isName(name string) bool {
 }
 
 // bracket reads a class after its [.
-func (p *parser) bracket(at int) (class, error) {
+func (p *parser) bracket(at int) class {
 	negated := p.take("^")
 	if strings.HasPrefix(p.rest(), "]") {
-		err := p.errorAt(at, ErrSyntax, "an empty class reads differently in different dialects")
-		err.advice = `write \] for a bracket in the class, [\s\S] for any character`
-		return nil, err
+		p.failWith(`write \] for a bracket in the class, [\s\S] for any character`,
+			at, ErrSyntax, "an empty class reads differently in different dialects")
 	}
 	var spans []span
 	for !p.take("]") {
 		start := p.pos
-		lo, err := p.member(at)
-		if err != nil {
-			return nil, err
-		}
+		lo := p.member(at)
 		rest := p.rest()
 		from, single := lo.single()
 		if !single || len(rest) < 2 || rest[0] != '-' || rest[1] == ']' {
@@ -273,16 +262,13 @@ func (p *parser) bracket(at int) (class, error) {
 			continue
 		}
 		p.pos++
-		hi, err := p.member(at)
-		if err != nil {
-			return nil, err
-		}
+		hi := p.member(at)
 		to, single := hi.single()
 		if !single {
-			return nil, p.errorAt(start, ErrSyntax, "a range that ends in a class")
+			p.fail(start, ErrSyntax, "a range that ends in a class")
 		}
 		if to < from {
-			return nil, p.errorAt(start, ErrSyntax, "a range out of order")
+			p.fail(start, ErrSyntax, "a range out of order")
 		}
 		spans = append(spans, span{from, to})
 	}
@@ -294,10 +280,10 @@ func (p *parser) bracket(at int) (class, error) {
 		}
 		p.brackets[text] = c
 		if p.spans += len(c); p.spans > maxSpans {
-			return nil, p.errorAt(at, ErrTooLarge, "the classes have more than %d ranges in all", maxSpans)
+			p.fail(at, ErrTooLarge, "the classes have more than %d ranges in all", maxSpans)
 		}
 	}
-	return c, nil
+	return c
 }
 
 // item is a member of a class in brackets: a class or a code point, possibly a surrogate.
@@ -308,27 +294,26 @@ type item struct {
 
 func (i item) single() (rune, bool) { return i.char, i.char >= 0 }
 
-func (p *parser) member(bracket int) (item, error) {
+func (p *parser) member(bracket int) item {
 	at := p.pos
 	if at == len(p.text) {
-		return item{}, p.errorAt(bracket, ErrSyntax, "unmatched [")
+		p.fail(bracket, ErrSyntax, "unmatched [")
 	}
 	if strings.HasPrefix(p.rest(), "[:") {
-		err := p.errorAt(at, ErrSyntax, "[: in a class reads differently in different dialects")
-		err.advice = `write \[ for a bracket in the class, and ranges or \p{...} instead of [:name:]`
-		return item{}, err
+		p.failWith(`write \[ for a bracket in the class, and ranges or \p{...} instead of [:name:]`,
+			at, ErrSyntax, "[: in a class reads differently in different dialects")
 	}
 	r, size := utf8.DecodeRuneInString(p.rest())
 	p.pos += size
 	if r != '\\' {
-		return item{class{{r, r}}, r}, nil
+		return item{class{{r, r}}, r}
 	}
-	if char, ok, err := p.codePoint(at); ok || err != nil {
-		return item{class{{char, char}}, char}, err
+	if char, ok := p.codePoint(at); ok {
+		return item{class{{char, char}}, char}
 	}
-	c, err := p.escape(at, true)
+	c := p.escape(at, true)
 	if r, ok := c.single(); ok {
-		return item{c, r}, err
+		return item{c, r}
 	}
-	return item{c, -1}, err
+	return item{c, -1}
 }
