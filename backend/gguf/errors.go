@@ -1,7 +1,6 @@
 package gguf
 
 import (
-	"fmt"
 	"strconv"
 
 	"runner/hint"
@@ -33,10 +32,6 @@ func (e *FormatError) Error() string { return e.Kind.Error() + ": " + e.Detail }
 
 // Unwrap returns Kind.
 func (e *FormatError) Unwrap() error { return e.Kind }
-
-func corrupt(format string, args ...any) error {
-	return &FormatError{ErrCorrupt, fmt.Sprintf(format, args...)}
-}
 
 // quote makes a name from the file safe for an error message.
 func quote(s string) string {
