@@ -41,15 +41,11 @@ func matchFrom(tokens []CallToken, i int, text []byte, inJSON bool, loose *CallS
 	}
 	rest := text[n:]
 	if t.Place == NoPlace {
-		size := min(len(t.Text), len(rest))
-		switch {
-		case string(rest[:size]) != t.Text[:size]:
-			return 0, matchNo
-		case size < len(t.Text):
-			return 0, matchWait
+		if r := beginsWith(rest, t.Text); r != matchYes {
+			return 0, r
 		}
-		m, r := matchFrom(tokens, i+1, rest[size:], inJSON, loose, at)
-		return n + size + m, r
+		m, r := matchFrom(tokens, i+1, rest[len(t.Text):], inJSON, loose, at)
+		return n + len(t.Text) + m, r
 	}
 	for size := 1; size <= len(rest) && inPlace(t.Place, rest[size-1]); size++ {
 		if m, r := matchFrom(tokens, i+1, rest[size:], inJSON, loose, at); r != matchNo {
@@ -84,13 +80,15 @@ func begins(text []byte, tokens []CallToken) matched {
 	if len(tokens) == 0 {
 		return matchNo
 	}
-	lit := tokens[0].Text
-	text = trimSpace(text)
-	size := min(len(lit), len(text))
+	return beginsWith(trimSpace(text), tokens[0].Text)
+}
+
+func beginsWith(text []byte, literal string) matched {
+	size := min(len(literal), len(text))
 	switch {
-	case string(text[:size]) != lit[:size]:
+	case string(text[:size]) != literal[:size]:
 		return matchNo
-	case size < len(lit):
+	case size < len(literal):
 		return matchWait
 	}
 	return matchYes

@@ -40,14 +40,7 @@ const markBytes = "\xF8\xF9\xFA\xFB\xFC\xFD\xFE\xFF\xF5\xF6\xF7\xC0\xC1"
 // newCallForm finds the marks of a style in a vocabulary.
 func newCallForm(v *backend.Vocab, style *markup.CallStyle, single bool) *callForm {
 	f := &callForm{style: style, single: single}
-	literals := []string{style.Open}
-	for _, tokens := range [][]markup.CallToken{style.Head, style.Tail, style.Close, style.Param} {
-		for _, t := range tokens {
-			if t.Place == markup.NoPlace {
-				literals = append(literals, t.Text)
-			}
-		}
-	}
+	literals := (&markup.Format{Calls: style}).Texts()
 	for text, t := range v.Specials {
 		if isMark(text) && slices.ContainsFunc(literals, func(l string) bool { return strings.Contains(l, text) }) {
 			f.marks = append(f.marks, callMark{token: t, text: text})

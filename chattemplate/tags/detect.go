@@ -61,8 +61,7 @@ var (
 // detect finds the marks of reasoning and the template's switch for it. It looks at what the template renders, then at
 // the template's text, then at the vocabulary.
 func detect(j *chattemplate.Template) *detection {
-	ask := &chattemplate.Conversation{Messages: []chattemplate.Message{{Role: chattemplate.User,
-		Content: chattemplate.ProbeUser}}}
+	ask := &chattemplate.Conversation{Messages: []chattemplate.Message{probeAsk}}
 	base, _ := j.Probe(ask)
 	d := &detection{j: j, source: commentPattern.ReplaceAllString(j.Source(), "")}
 	d.base, d.on, d.off = base, base, base
@@ -101,6 +100,17 @@ func detect(j *chattemplate.Template) *detection {
 	return d
 }
 
+// The messages of probes: a question, an answer, a call, and its result.
+var (
+	probeAsk    = chattemplate.Message{Role: chattemplate.User, Content: chattemplate.ProbeUser}
+	probeAnswer = chattemplate.Message{Role: chattemplate.Assistant, Content: chattemplate.ProbeAnswer}
+	probeCalls  = chattemplate.Message{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{
+		{ID: "call00001", Name: chattemplate.ProbeTool, Arguments: `{"` + chattemplate.ProbeKey + `": 1}`},
+	}}
+	probeResult = chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: "call00001",
+		ToolName: chattemplate.ProbeTool, Content: chattemplate.ProbeResult}
+)
+
 // detection is the state of detect and what it found.
 type detection struct {
 	format markup.Format
@@ -136,21 +146,13 @@ func opening(prompt string) string {
 
 // fromHistory renders answers with reasoning and finds the marks around the reasoning.
 func (d *detection) fromHistory() (marks, bool) {
-	ask := chattemplate.Message{Role: chattemplate.User, Content: chattemplate.ProbeUser}
-	answer := chattemplate.Message{Role: chattemplate.Assistant, Reasoning: chattemplate.ProbeReasoning,
-		Content: chattemplate.ProbeAnswer}
-	call := chattemplate.Message{
-		Role: chattemplate.Assistant, Reasoning: chattemplate.ProbeReasoning,
-		ToolCalls: []chattemplate.ToolCall{{ID: "call00001", Name: chattemplate.ProbeTool,
-			Arguments: `{"` + chattemplate.ProbeKey + `": 1}`}},
-	}
-	result := chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: "call00001", ToolName: chattemplate.ProbeTool,
-		Content: chattemplate.ProbeResult}
+	answer, call := probeAnswer, probeCalls
+	answer.Reasoning, call.Reasoning = chattemplate.ProbeReasoning, chattemplate.ProbeReasoning
 	for _, set := range [][]chattemplate.Variable{d.switchOn, nil} {
 		for _, c := range []*chattemplate.Conversation{
-			{Messages: []chattemplate.Message{ask, answer}, NoGenerationPrompt: true},
-			{Messages: []chattemplate.Message{ask, answer, ask}},
-			{Messages: []chattemplate.Message{ask, call, result}},
+			{Messages: []chattemplate.Message{probeAsk, answer}, NoGenerationPrompt: true},
+			{Messages: []chattemplate.Message{probeAsk, answer, probeAsk}},
+			{Messages: []chattemplate.Message{probeAsk, call, probeResult}},
 		} {
 			text, ok := d.j.Probe(c, set...)
 			if !ok {
@@ -267,13 +269,7 @@ func (d *detection) closingOf(open string) string {
 // prompts returns prompts of all kinds: without and with a system prompt, tools, an earlier turn and the result of a
 // call, and with each of these without and with the variables that turn reasoning on. Templates open reasoning in some.
 func (d *detection) prompts() iter.Seq[string] {
-	ask := chattemplate.Message{Role: chattemplate.User, Content: chattemplate.ProbeUser}
 	system := chattemplate.Message{Role: chattemplate.System, Content: chattemplate.ProbeKey}
-	answer := chattemplate.Message{Role: chattemplate.Assistant, Content: chattemplate.ProbeAnswer}
-	call := chattemplate.Message{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: "call00001",
-		Name: chattemplate.ProbeTool, Arguments: `{"` + chattemplate.ProbeKey + `": 1}`}}}
-	result := chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: "call00001", ToolName: chattemplate.ProbeTool,
-		Content: chattemplate.ProbeResult}
 	sets := [][]chattemplate.Variable{d.switchOn, nil}
 	for _, s := range switches {
 		for _, v := range s.on {
@@ -294,7 +290,9 @@ func (d *detection) prompts() iter.Seq[string] {
 		if !yield(d.on) || !yield(d.base) {
 			return
 		}
-		for _, msgs := range [][]chattemplate.Message{{ask}, {system, ask}, {ask, answer, ask}, {ask, call, result}} {
+		for _, msgs := range [][]chattemplate.Message{
+			{probeAsk}, {system, probeAsk}, {probeAsk, probeAnswer, probeAsk}, {probeAsk, probeCalls, probeResult},
+		} {
 			for _, tools := range [][]chattemplate.Tool{nil, probeTools} {
 				if tools != nil && !d.j.ShowsTools() {
 					continue
@@ -337,10 +335,8 @@ func (d *detection) addsToAnswers(header, open string) bool {
 	if answerPattern.MatchString(open) {
 		return false
 	}
-	text, ok := d.j.Probe(&chattemplate.Conversation{Messages: []chattemplate.Message{
-		{Role: chattemplate.User, Content: chattemplate.ProbeUser},
-		{Role: chattemplate.Assistant, Content: chattemplate.ProbeAnswer},
-	}, NoGenerationPrompt: true}, d.switchOn...)
+	text, ok := d.j.Probe(&chattemplate.Conversation{Messages: []chattemplate.Message{probeAsk, probeAnswer},
+		NoGenerationPrompt: true}, d.switchOn...)
 	before, _, found := strings.Cut(opening(text), chattemplate.ProbeAnswer)
 	return ok && found && strings.TrimSpace(before) != "" && strings.TrimSpace(before) == strings.TrimSpace(header)
 }
@@ -361,21 +357,16 @@ func (d *detection) fromSource() (marks, bool) {
 			add(marks{"[" + m[2] + "]", "[/" + m[2] + "]"})
 		}
 	}
-	for _, t := range knownTags {
-		if strings.Contains(d.source, t.close) {
-			add(t)
-		}
-	}
-	for _, t := range knownTags {
-		_, opens := d.j.Vocab().Special(t.open)
-		_, closes := d.j.Vocab().Special(t.close)
-		if opens && closes {
-			add(t)
-		}
-	}
-	for _, t := range knownTags {
-		if strings.Contains(d.source, t.open) {
-			add(t)
+	special := func(text string) bool { _, ok := d.j.Vocab().Special(text); return ok }
+	for _, has := range []func(t marks) bool{
+		func(t marks) bool { return strings.Contains(d.source, t.close) },
+		func(t marks) bool { return special(t.open) && special(t.close) },
+		func(t marks) bool { return strings.Contains(d.source, t.open) },
+	} {
+		for _, t := range knownTags {
+			if has(t) {
+				add(t)
+			}
 		}
 	}
 	for _, prompt := range []string{d.on, d.off, d.base} {

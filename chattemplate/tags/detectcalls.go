@@ -33,8 +33,7 @@ func probeCall(j *chattemplate.Template) (string, bool) {
 	if !j.ShowsCalls() {
 		return "", false
 	}
-	c := &chattemplate.Conversation{Messages: []chattemplate.Message{
-		{Role: chattemplate.User, Content: chattemplate.ProbeUser},
+	c := &chattemplate.Conversation{Messages: []chattemplate.Message{probeAsk,
 		{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: "call00001", Name: chattemplate.ProbeTool,
 			Arguments: `{"` + chattemplate.ProbeKey + `": "` +
 				chattemplate.ProbeValue + `"}`}}},

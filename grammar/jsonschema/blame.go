@@ -19,10 +19,7 @@ var silent = []string{"$schema", "$id", "$anchor", "$comment", "$defs", "definit
 // blame names the keyword at fault in a schema without instances: the last one whose removal gives it some. It names
 // type only as a last resort, because nearly every contradiction goes away without it.
 func blame(ctx context.Context, schema []byte, opt Options, e *Error) {
-	root, _, err := parseValue(schema, opt.MaxDepth)
-	if err != nil {
-		return
-	}
+	root, _ := parseValue(schema, opt.MaxDepth) // it was read before
 	at := root.find(e.Pointer)
 	if at == nil || !at.isObject() {
 		return
@@ -36,14 +33,9 @@ func blame(ctx context.Context, schema []byte, opt Options, e *Error) {
 	keys = keys[:min(len(keys), maxBlamed)]
 	slices.SortStableFunc(keys, func(a, b string) int { return strings.Compare(first(a), first(b)) })
 	for i := len(keys) - 1; i >= 0; i-- {
-		root, p, err := parseValue(schema, opt.MaxDepth)
-		if err != nil {
-			return
-		}
-		root.find(e.Pointer).remove(keys[i])
+		_, err := compile(ctx, schema, opt, func(root *value) { root.find(e.Pointer).remove(keys[i]) })
 		var still *Error
-		if _, err = compileValue(ctx, root, p, opt); errors.As(err, &still) && still.Class == ErrUnsatisfiable &&
-			still.Pointer == e.Pointer {
+		if errors.As(err, &still) && still.Class == ErrUnsatisfiable && still.Pointer == e.Pointer {
 			continue
 		}
 		if ctx.Err() == nil {

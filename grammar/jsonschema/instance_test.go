@@ -11,7 +11,7 @@ import (
 // instance reads a JSON value for a test.
 func instance(t testing.TB, text []byte) *value {
 	t.Helper()
-	v, _, err := parseValue(text, 1000)
+	v, err := tryValue(text, 1000)
 	if err != nil {
 		t.Fatalf("%v in %.200s", err, text)
 	}
@@ -175,4 +175,19 @@ func (j *judge) arrangeArray(v *value, states func(int) []*state) *value {
 		w.items = append(w.items, item)
 	}
 	return w
+}
+
+// tryValue is parseValue with an error.
+func tryValue(text []byte, maxDepth int) (v *value, err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case bailout:
+			err = r.err
+		default:
+			panic(r)
+		}
+	}()
+	v, _ = parseValue(text, maxDepth)
+	return v, nil
 }

@@ -91,19 +91,15 @@ func Compile(ctx context.Context, schema []byte, opt Options) (s *Schema, err er
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	root, p, err := parseValue(schema, opt.MaxDepth)
-	if err != nil {
-		return nil, err
-	}
-	s, err = compileValue(ctx, root, p, opt)
+	s, err = compile(ctx, schema, opt, nil)
 	if e := (*Error)(nil); errors.As(err, &e) && e.Class == ErrUnsatisfiable {
 		blame(ctx, schema, opt, e)
 	}
 	return s, err
 }
 
-// compileValue compiles a schema that p has read.
-func compileValue(ctx context.Context, root *value, p *parser, opt Options) (s *Schema, err error) {
+// compile compiles a schema that change, if not nil, has changed.
+func compile(ctx context.Context, schema []byte, opt Options, change func(root *value)) (s *Schema, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			b, ok := r.(bailout)
@@ -113,6 +109,10 @@ func compileValue(ctx context.Context, root *value, p *parser, opt Options) (s *
 			s, err = nil, b.err
 		}
 	}()
+	root, p := parseValue(schema, opt.MaxDepth)
+	if change != nil {
+		change(root)
+	}
 	c := newCompiler(ctx, root, opt)
 	c.marks = p.marks
 	return &Schema{root: c.compile()}, nil

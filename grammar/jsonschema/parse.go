@@ -28,38 +28,41 @@ type parser struct {
 	marks bool // an object has a member that names a place: $id, id, $anchor, $dynamicAnchor
 }
 
-func parseValue(text []byte, maxDepth int) (*value, *parser, error) {
+// parseValue reads a text. It aborts the compilation if that is not possible.
+func parseValue(text []byte, maxDepth int) (*value, *parser) {
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 	if !utf8.Valid(text) {
-		return nil, nil, &Error{Class: ErrInvalid, Reason: "the text is not UTF-8"}
+		fail(&Error{Class: ErrInvalid, Reason: "the text is not UTF-8"})
 	}
 	p := &parser{text: text, dec: json.NewDecoder(bytes.NewReader(text)), most: maxDepth}
 	p.dec.UseNumber()
-	v, err := p.value()
-	if err != nil {
-		return nil, nil, err
-	}
+	v := p.value()
 	if _, err := p.dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, nil, p.errorf("text after the end")
+		p.fail("text after the end")
 	}
-	return v, p, nil
+	return v, p
 }
 
-func (p *parser) errorf(format string, args ...any) error {
-	return &Error{Class: ErrInvalid, Reason: fmt.Sprintf("no JSON at byte %d: ", p.dec.InputOffset()) +
-		fmt.Sprintf(format, args...)}
+func (p *parser) fail(format string, args ...any) {
+	fail(&Error{Class: ErrInvalid, Reason: fmt.Sprintf("no JSON at byte %d: ", p.dec.InputOffset()) +
+		fmt.Sprintf(format, args...)})
 }
 
-func (p *parser) value() (*value, error) {
-	start := p.dec.InputOffset()
+func (p *parser) token() json.Token {
 	token, err := p.dec.Token()
 	if err != nil {
-		return nil, p.errorf("%v", err)
+		p.fail("%v", err)
 	}
+	return token
+}
+
+func (p *parser) value() *value {
+	start := p.dec.InputOffset()
+	token := p.token()
 	switch token := token.(type) {
 	case json.Delim:
 		if p.depth++; p.depth > p.most {
-			return nil, &Error{Class: ErrLimit, Reason: fmt.Sprintf("more than %d levels of nesting", p.most)}
+			fail(&Error{Class: ErrLimit, Reason: fmt.Sprintf("more than %d levels of nesting", p.most)})
 		}
 		defer func() { p.depth-- }()
 		if token == '{' {
@@ -67,59 +70,43 @@ func (p *parser) value() (*value, error) {
 		}
 		return p.array()
 	case string:
-		return &value{kind: stringValue, text: token, broken: p.broken(token, start)}, nil
+		return &value{kind: stringValue, text: token, broken: p.broken(token, start)}
 	case json.Number:
 		return number(token)
 	case bool:
 		if token {
-			return &value{kind: trueValue}, nil
+			return &value{kind: trueValue}
 		}
-		return &value{kind: falseValue}, nil
+		return &value{kind: falseValue}
 	}
-	return &value{kind: nullValue}, nil
+	return &value{kind: nullValue}
 }
 
-// end reads the bracket or brace that ends a value.
-func (p *parser) end(v *value) (*value, error) {
-	if _, err := p.dec.Token(); err != nil {
-		return nil, p.errorf("%v", err)
-	}
-	return v, nil
-}
-
-func (p *parser) array() (*value, error) {
+func (p *parser) array() *value {
 	v := &value{kind: arrayValue}
 	for p.dec.More() {
-		item, err := p.value()
-		if err != nil {
-			return nil, err
-		}
-		v.items = append(v.items, item)
+		v.items = append(v.items, p.value())
 	}
-	return p.end(v)
+	p.token() // the bracket
+	return v
 }
 
-func (p *parser) object() (*value, error) {
+func (p *parser) object() *value {
 	v := &value{kind: objectValue}
 	for p.dec.More() {
-		key, err := p.value()
-		if err != nil {
-			return nil, err
-		}
+		key := p.value()
 		if key.broken {
-			return nil, p.errorf("half a surrogate pair in a key")
+			p.fail("half a surrogate pair in a key")
 		}
 		if v.get(key.text) != nil {
-			return nil, p.errorf("the key %q for the second time", key.text)
+			p.fail("the key %q for the second time", key.text)
 		}
-		item, err := p.value()
-		if err != nil {
-			return nil, err
-		}
+		item := p.value()
 		v.members = append(v.members, member{key.text, item})
 		p.note(v, key.text, item)
 	}
-	return p.end(v)
+	p.token() // the brace
+	return v
 }
 
 func (p *parser) note(v *value, key string, item *value) {
@@ -138,16 +125,16 @@ func (p *parser) note(v *value, key string, item *value) {
 	}
 }
 
-func number(token json.Number) (*value, error) {
+func number(token json.Number) *value {
 	text := token.String()
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
 	n, err := strconv.Atoi(exponent)
 	if len(mantissa) > maxDigits || max(n, -n) > maxExponent || err != nil && exponent != "" {
-		return nil, &Error{Class: ErrLimit, Reason: fmt.Sprintf("a number has more than %d digits or an exponent over %d",
-			maxDigits, maxExponent)}
+		fail(&Error{Class: ErrLimit, Reason: fmt.Sprintf("a number has more than %d digits or an exponent over %d",
+			maxDigits, maxExponent)})
 	}
 	num, _ := new(big.Rat).SetString(text) // JSON's numbers are valid
-	return &value{kind: numberValue, text: text, num: num}, nil
+	return &value{kind: numberValue, text: text, num: num}
 }
 
 var (

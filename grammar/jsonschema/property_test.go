@@ -150,7 +150,7 @@ func (a author) schema(depth int) string {
 	var parts []string
 	for range 1 + a.r.IntN(4) {
 		text := keywords[a.r.IntN(len(keywords))]()
-		v, _, err := parseValue([]byte("{"+text+"}"), 100)
+		v, err := tryValue([]byte("{"+text+"}"), 100)
 		if err != nil {
 			panic(err)
 		}
