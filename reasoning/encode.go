@@ -40,21 +40,15 @@ type wireEvent struct {
 	Segment  *Segment       `json:"segment,omitempty"`
 	Text     string         `json:"text,omitempty"`
 	Code     string         `json:"code,omitempty"`
-	Call     *wireCall      `json:"call,omitempty"`
+	Call     *Call          `json:"call,omitempty"`
 	Logprobs []wireLogprobs `json:"logprobs,omitempty"`
-	Info     *wireInfo      `json:"info,omitempty"`
-	Result   *wireResult    `json:"result,omitempty"`
+	Info     *Info          `json:"info,omitempty"`
+	Result   *Result        `json:"result,omitempty"`
 
 	Decision   *Decision   `json:"decision,omitempty"`
 	Assumption *Assumption `json:"assumption,omitempty"`
 	Specialist string      `json:"specialist,omitempty"`
 	Delegation *Delegation `json:"delegation,omitempty"`
-}
-
-type wireCall struct {
-	Index int    `json:"index"`
-	ID    string `json:"id,omitempty"`
-	Name  string `json:"name,omitempty"`
 }
 
 type wireLogprobs struct {
@@ -64,46 +58,6 @@ type wireLogprobs struct {
 	Logprob *float32       `json:"logprob"`
 	Rank    int            `json:"rank,omitempty"`
 	Top     []wireLogprobs `json:"top,omitempty"`
-}
-
-type wireInfo struct {
-	Model      string     `json:"model,omitempty"`
-	Visibility Visibility `json:"visibility"`
-	Effort     Effort     `json:"effort,omitempty"`
-	Strategy   Strategy   `json:"strategy,omitempty"`
-	Seed       uint64     `json:"seed"`
-	Budget     int        `json:"budget,omitempty"`
-	Prompt     int        `json:"prompt_tokens,omitempty"`
-	Iteration  int        `json:"iteration,omitempty"`
-}
-
-type wireResult struct {
-	Finish               FinishReason `json:"finish"`
-	Detail               string       `json:"detail,omitempty"`
-	StopString           string       `json:"stop_string,omitempty"`
-	ReasoningUnavailable bool         `json:"reasoning_unavailable,omitempty"`
-	Score                *float64     `json:"score,omitempty"`
-	Specialist           bool         `json:"specialist,omitempty"`
-	Sealed               string       `json:"sealed,omitempty"`
-	Trace                string       `json:"trace,omitempty"`
-	Rationale            *wireCount   `json:"rationale,omitempty"`
-	SummarySource        string       `json:"summary_source,omitempty"`
-	Usage                wireUsage    `json:"usage"`
-	Timing               wireTiming   `json:"timing"`
-}
-
-type wireCount struct {
-	Stated  int `json:"stated"`
-	Missing int `json:"missing"`
-}
-
-type wireUsage struct {
-	Prompt     int `json:"prompt_tokens"`
-	Cached     int `json:"cached_tokens"`
-	Completion int `json:"completion_tokens"`
-	Reasoning  int `json:"reasoning_tokens"`
-	Summary    int `json:"summary_tokens"`
-	Answer     int `json:"answer_tokens"`
 }
 
 type wireTiming struct {
@@ -134,18 +88,38 @@ func (m *millis) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// MarshalJSON writes the durations, and not the counts.
+func (t Timing) MarshalJSON() ([]byte, error) {
+	return json.Marshal(wireTiming{
+		millis(t.Queue), millis(t.Prefill), millis(t.FirstToken), millis(t.FirstAnswer), millis(t.Decode),
+	})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (t *Timing) UnmarshalJSON(b []byte) error {
+	var w wireTiming
+	if err := json.Unmarshal(b, &w); err != nil {
+		return err
+	}
+	*t = Timing{
+		Queue: time.Duration(w.Queue), Prefill: time.Duration(w.Prefill), FirstToken: time.Duration(w.FirstToken),
+		FirstAnswer: time.Duration(w.FirstAnswer), Decode: time.Duration(w.Decode),
+	}
+	return nil
+}
+
 // MarshalJSON writes the event as one JSON object.
 func (e Event) MarshalJSON() ([]byte, error) {
 	w := wireEvent{
-		Type: e.Kind, Text: e.Text, Code: e.Code, Specialist: e.Specialist, Decision: e.Decision, Assumption: e.Assumption,
-		Delegation: e.Delegation,
+		Type: e.Kind, Text: e.Text, Code: e.Code, Specialist: e.Specialist, Info: e.Info, Result: e.Result,
+		Decision: e.Decision, Assumption: e.Assumption, Delegation: e.Delegation,
 	}
 	switch e.Kind {
 	case SegmentStart, SegmentDelta, SegmentEnd:
 		w.Segment = &e.Segment
 	}
 	if e.Call != (Call{}) || e.Kind == Decided || w.Segment != nil && e.Segment == ToolCall {
-		w.Call = &wireCall{e.Call.Index, e.Call.ID, e.Call.Name}
+		w.Call = &e.Call
 	}
 	for _, l := range e.Logprobs {
 		x := toWire(l.TokenLogprob, l.Text)
@@ -154,21 +128,6 @@ func (e Event) MarshalJSON() ([]byte, error) {
 			x.Top = append(x.Top, toWire(a.TokenLogprob, a.Text))
 		}
 		w.Logprobs = append(w.Logprobs, x)
-	}
-	if i := e.Info; i != nil {
-		w.Info = &wireInfo{i.Model, i.Visibility, i.Effort, i.Strategy, i.Seed, i.Budget, i.Prompt, i.Iteration}
-	}
-	if r := e.Result; r != nil {
-		u, t := r.Usage, r.Timing
-		w.Result = &wireResult{
-			Finish: r.Finish, Detail: r.Detail, StopString: r.StopString,
-			ReasoningUnavailable: r.ReasoningUnavailable, Score: r.Score, Specialist: r.Specialist, Sealed: r.Sealed,
-			Trace: r.Trace, Rationale: (*wireCount)(r.Rationale), SummarySource: r.SummarySource,
-			Usage: wireUsage(u),
-			Timing: wireTiming{
-				millis(t.Queue), millis(t.Prefill), millis(t.FirstToken), millis(t.FirstAnswer), millis(t.Decode),
-			},
-		}
 	}
 	return json.Marshal(w)
 }
@@ -180,14 +139,14 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	*e = Event{
-		Kind: w.Type, Text: w.Text, Code: w.Code, Specialist: w.Specialist, Decision: w.Decision, Assumption: w.Assumption,
-		Delegation: w.Delegation,
+		Kind: w.Type, Text: w.Text, Code: w.Code, Specialist: w.Specialist, Info: w.Info, Result: w.Result,
+		Decision: w.Decision, Assumption: w.Assumption, Delegation: w.Delegation,
 	}
 	if w.Segment != nil {
 		e.Segment = *w.Segment
 	}
-	if c := w.Call; c != nil {
-		e.Call = Call{c.Index, c.ID, c.Name}
+	if w.Call != nil {
+		e.Call = *w.Call
 	}
 	for i := range w.Logprobs {
 		l := &w.Logprobs[i]
@@ -196,22 +155,6 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 			x.Top = append(x.Top, Alternative{TokenLogprob: l.Top[j].value(), Text: l.Top[j].text()})
 		}
 		e.Logprobs = append(e.Logprobs, x)
-	}
-	if i := w.Info; i != nil {
-		e.Info = &Info{i.Model, i.Visibility, i.Effort, i.Strategy, i.Seed, i.Budget, i.Prompt, i.Iteration}
-	}
-	if r := w.Result; r != nil {
-		u, t := r.Usage, r.Timing
-		e.Result = &Result{
-			Finish: r.Finish, Detail: r.Detail, StopString: r.StopString,
-			ReasoningUnavailable: r.ReasoningUnavailable, Score: r.Score, Specialist: r.Specialist, Sealed: r.Sealed,
-			Trace: r.Trace, Rationale: (*RationaleCount)(r.Rationale), SummarySource: r.SummarySource,
-			Usage: Usage(u),
-			Timing: Timing{
-				Queue: time.Duration(t.Queue), Prefill: time.Duration(t.Prefill), FirstToken: time.Duration(t.FirstToken),
-				FirstAnswer: time.Duration(t.FirstAnswer), Decode: time.Duration(t.Decode),
-			},
-		}
 	}
 	return nil
 }

@@ -128,9 +128,9 @@ const (
 // Call identifies a tool call.
 type Call struct {
 	// Index counts the calls of a run, from 0.
-	Index int
-	ID    string
-	Name  string
+	Index int    `json:"index"`
+	ID    string `json:"id,omitempty"`
+	Name  string `json:"name,omitempty"`
 }
 
 // TokenLogprobs is one token with its alternatives. Text is the token's exact bytes, which may be part of a rune.
@@ -183,17 +183,17 @@ const ReportReasoningName = "report_reasoning"
 
 // Info holds the settings in effect for a run.
 type Info struct {
-	Model      string
-	Visibility Visibility
-	Effort     Effort
-	Strategy   Strategy
-	Seed       uint64
+	Model      string     `json:"model,omitempty"`
+	Visibility Visibility `json:"visibility"`
+	Effort     Effort     `json:"effort,omitempty"`
+	Strategy   Strategy   `json:"strategy,omitempty"`
+	Seed       uint64     `json:"seed"`
 	// Budget is the maximum number of reasoning tokens; 0 is unlimited.
-	Budget int
+	Budget int `json:"budget,omitempty"`
 	// Prompt is the length of the prompt in tokens.
-	Prompt int
+	Prompt int `json:"prompt_tokens,omitempty"`
 	// Iteration counts the turns since the user's last message, from 1. It is 0 if decisions are not traced.
-	Iteration int
+	Iteration int `json:"iteration,omitempty"`
 }
 
 // FinishReason says why a run ended.
@@ -216,37 +216,41 @@ const (
 
 // Result is the outcome of a run.
 type Result struct {
-	Finish FinishReason
+	Finish FinishReason `json:"finish"`
 	// Detail adds to Finish, for instance that the budget ended the reasoning.
-	Detail string
+	Detail string `json:"detail,omitempty"`
 	// StopString is the stop string that ended the answer.
-	StopString string
+	StopString string `json:"stop_string,omitempty"`
 	// ReasoningUnavailable means that reasoning was requested and the model gave none.
-	ReasoningUnavailable bool
+	ReasoningUnavailable bool `json:"reasoning_unavailable,omitempty"`
 	// Score is the model's confidence, from strategy json or a call of report_reasoning. It is nil if the model gave
 	// none.
-	Score *float64
+	Score *float64 `json:"score,omitempty"`
 	// Specialist means that the run ended in calls of a specialist. The specialist continues when they are answered.
-	Specialist bool
+	Specialist bool `json:"specialist,omitempty"`
 	// Sealed is the sealed reasoning, if requested. The caller can send it with the next turn.
-	Sealed string
+	Sealed string `json:"sealed,omitempty"`
 	// Trace is the id of the run's sealed trace, if one was requested and stored.
-	Trace string
+	Trace string `json:"trace,omitempty"`
 	// Rationale counts the calls with and without a reason. It is nil if decisions are not traced.
-	Rationale *RationaleCount
+	Rationale *RationaleCount `json:"rationale,omitempty"`
 	// SummarySource is "reasoning" or "posthoc" when there is a summary.
-	SummarySource string
-	Usage         Usage
-	Timing        Timing
+	SummarySource string `json:"summary_source,omitempty"`
+	Usage         Usage  `json:"usage"`
+	Timing        Timing `json:"timing"`
 }
 
 // Usage counts tokens.
 type Usage struct {
 	// Prompt counts the prompt's tokens, and Cached those of them that were cached.
-	Prompt, Cached int
+	Prompt int `json:"prompt_tokens"`
+	Cached int `json:"cached_tokens"`
 	// Completion counts all generated tokens of the main sequence. Reasoning and Answer count parts of it. Summary counts
 	// the tokens of the summary pass, which are not in Completion.
-	Completion, Reasoning, Summary, Answer int
+	Completion int `json:"completion_tokens"`
+	Reasoning  int `json:"reasoning_tokens"`
+	Summary    int `json:"summary_tokens"`
+	Answer     int `json:"answer_tokens"`
 }
 
 // Add adds the tokens of another turn of a request.

@@ -212,4 +212,7 @@ type Assumption struct {
 }
 
 // RationaleCount counts the calls for which the model gave a reason, and those without one.
-type RationaleCount struct{ Stated, Missing int }
+type RationaleCount struct {
+	Stated  int `json:"stated"`
+	Missing int `json:"missing"`
+}

@@ -37,15 +37,6 @@ func (v Visibility) Marks(e *Event) bool {
 	return e.Segment == Reasoning && (e.Kind == SegmentStart || e.Kind == SegmentEnd) && !v.Shows(e)
 }
 
-// Filter returns a function that passes to emit the events that v shows.
-func (v Visibility) Filter(emit func(Event)) func(Event) {
-	return func(e Event) {
-		if v.Shows(&e) {
-			emit(e)
-		}
-	}
-}
-
 // Cap returns a *VisibilityError if v shows more than most does. A request is refused or granted as it is; it is never
 // reduced.
 func (v Visibility) Cap(most Visibility) error {

@@ -112,7 +112,7 @@ func benchSplitter(b *testing.B, cfg readertest.Config, stops ...string) {
 	n := 0
 	cfg.Vocab, cfg.Emit = o200k(b), func(e reasoning.Event) { n += len(e.Text) }
 	if stops != nil {
-		cfg.Emit = filter.NewStopFilter(stops, reasoning.VisibilitySummary.Filter(cfg.Emit), reasoning.Answer).Push
+		cfg.Emit = filter.NewStopFilter(stops, readertest.Shown(reasoning.VisibilitySummary, cfg.Emit), reasoning.Answer).Push
 	}
 	s, err := readertest.NewReader(cfg)
 	if err != nil {
@@ -222,7 +222,7 @@ func TestAllocations(t *testing.T) {
 		if cfg.Tools != nil {
 			turn = inCall(t, turn)
 		}
-		stop := filter.NewStopFilter([]string{"STOP"}, reasoning.VisibilityFull.Filter(func(reasoning.Event) {}),
+		stop := filter.NewStopFilter([]string{"STOP"}, readertest.Shown(reasoning.VisibilityFull, func(reasoning.Event) {}),
 			reasoning.Answer)
 		cfg.Vocab, cfg.Emit = o200k(t), stop.Push
 		s, err := readertest.NewReader(cfg)

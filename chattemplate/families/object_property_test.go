@@ -270,7 +270,7 @@ func TestObjectVisibility(t *testing.T) {
 			v := x.Vocab(t)
 			for vis := reasoning.VisibilityNone; vis <= reasoning.VisibilityFull; vis++ {
 				var seen readertest.Recorder
-				stop := filter.NewStopFilter([]string{"lo\n"}, vis.Filter(seen.Emit), reasoning.Answer)
+				stop := filter.NewStopFilter([]string{"lo\n"}, readertest.Shown(vis, seen.Emit), reasoning.Answer)
 				s, err := readertest.NewReader(readertest.Config{Config: reader.Config{Vocab: v, Emit: stop.Push,
 					JSON: decodedAnswer, Markers: true, Logprobs: true}})
 				if err != nil {

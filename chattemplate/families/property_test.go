@@ -157,7 +157,7 @@ func TestVisibility(t *testing.T) {
 		v := x.Vocab(t)
 		for vis := reasoning.VisibilityNone; vis <= reasoning.VisibilityFull; vis++ {
 			var seen readertest.Recorder
-			emit := vis.Filter(seen.Emit)
+			emit := readertest.Shown(vis, seen.Emit)
 			s, err := readertest.NewReader(readertest.Config{Format: readertest.HarmonyFormat,
 				Config: reader.Config{Vocab: v, Emit: emit, Logprobs: true}})
 			if err != nil {

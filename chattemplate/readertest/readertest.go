@@ -175,6 +175,15 @@ type Recorder struct{ Events []reasoning.Event }
 // Emit keeps an event.
 func (r *Recorder) Emit(e reasoning.Event) { r.Events = append(r.Events, e) }
 
+// Shown returns a function that passes to emit the events that v shows.
+func Shown(v reasoning.Visibility, emit func(reasoning.Event)) func(reasoning.Event) {
+	return func(e reasoning.Event) {
+		if v.Shows(&e) {
+			emit(e)
+		}
+	}
+}
+
 // Read runs tokens through a reader, asks for its state after each, and returns the events.
 func Read(t testing.TB, cfg Config, tokens []backend.Token) []reasoning.Event {
 	t.Helper()

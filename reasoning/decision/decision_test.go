@@ -41,7 +41,11 @@ func golden(t *testing.T, name string, got []byte) {
 func run(t *testing.T, visibility reasoning.Visibility) []reasoning.Event {
 	t.Helper()
 	var events []reasoning.Event
-	show := visibility.Filter(func(e reasoning.Event) { events = append(events, e) })
+	show := func(e reasoning.Event) {
+		if visibility.Shows(&e) {
+			events = append(events, e)
+		}
+	}
 	info := &reasoning.Info{Model: "m", Visibility: visibility, Effort: "medium", Strategy: reasoning.StrategyNative,
 		Seed: 7, Iteration: 2}
 	show(reasoning.Event{Kind: reasoning.Started, Info: info})
