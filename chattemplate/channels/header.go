@@ -1,6 +1,7 @@
 package channels
 
 import (
+	"slices"
 	"strings"
 
 	"runner/chattemplate/channels/harmony"
@@ -72,12 +73,7 @@ func (h *header) fragment() bool {
 
 // hasChannel reports whether <|channel|> has come.
 func (h *header) hasChannel() bool {
-	for _, p := range h.parts {
-		if p.kind == channelPart {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(h.parts, func(p headerPart) bool { return p.kind == channelPart })
 }
 
 // reading is the meaning of a header.

@@ -1,6 +1,7 @@
 package channels
 
 import (
+	"slices"
 	"strings"
 
 	"runner/backend"
@@ -473,19 +474,10 @@ func (s *Reader) classify(r reading) reasoning.Segment {
 
 // checkFunction warns about a call of a function that the request does not have.
 func (s *Reader) checkFunction(recipient string) {
-	if s.Cfg.Tools == nil {
-		return
-	}
 	name := strings.TrimPrefix(recipient, functions)
-	for _, t := range s.Cfg.Tools {
-		if t == name {
-			return
-		}
+	if s.Cfg.Tools != nil && !slices.Contains(s.Cfg.Tools, name) && !callsBuiltin(recipient) {
+		s.Warn(reader.CodeUnknownFunction)
 	}
-	if callsBuiltin(recipient) {
-		return
-	}
-	s.Warn(reader.CodeUnknownFunction)
 }
 
 // End implements reader.Parser.

@@ -1,38 +1,19 @@
 package lineeditor
 
 import (
-	"io"
 	"strings"
 
 	"github.com/clipperhouse/displaywidth"
-
-	"runner/cmd/runner/render"
 )
 
 // dumbScreen is a terminal that knows only characters, carriage return and newline. It shows one row of the text: the
 // one with the cursor. When the cursor goes to another row, that row is written below. Hints are not shown.
 type dumbScreen struct {
-	w    io.Writer
-	size func() (columns, rows int)
-
-	failed error
+	output
 	shown  string // the written row
 	before string // what precedes the cursor in it
 	row    int    // its number in the text
 	begun  bool
-}
-
-func (s *dumbScreen) columns() int {
-	columns, _ := s.size()
-	return columns - 1
-}
-
-func (s *dumbScreen) err() error { return s.failed }
-
-func (s *dumbScreen) write(text string) {
-	if s.failed == nil && text != "" {
-		_, s.failed = io.WriteString(s.w, text)
-	}
 }
 
 func (s *dumbScreen) draw(l layout, _ string) {
@@ -78,7 +59,7 @@ func (s *dumbScreen) finish(l layout) {
 
 func (s *dumbScreen) note(message string) {
 	s.newRow()
-	s.write(strings.ReplaceAll(render.Clean(message), "\n", "\r\n") + "\r\n")
+	s.writeNote(message)
 	s.begun = false
 }
 

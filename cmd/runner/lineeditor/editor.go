@@ -107,9 +107,9 @@ func (e *Editor) Read(ctx context.Context, p Prompt) (text string, err error) {
 
 func (e *Editor) display() display {
 	if e.options.Dumb {
-		return &dumbScreen{w: e.out, size: e.tty.size}
+		return &dumbScreen{output: output{w: e.out, size: e.tty.size}}
 	}
-	return &screen{w: e.out, size: e.tty.size}
+	return &screen{output: output{w: e.out, size: e.tty.size}}
 }
 
 // apply applies the keys that have arrived.

@@ -27,6 +27,11 @@ func newEmulator(columns, rows int) *emulator {
 	return e
 }
 
+// output is what an editor writes to.
+func (e *emulator) output() output {
+	return output{w: e, size: func() (columns, rows int) { return e.columns, e.rows }}
+}
+
 // resize cuts or extends the rows, as xterm does. Rows leave at the top if the cursor would leave at the bottom.
 func (e *emulator) resize(columns, rows int) {
 	old := e.cells

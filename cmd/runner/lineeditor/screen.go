@@ -40,16 +40,38 @@ type display interface {
 	err() error
 }
 
+// output writes to a terminal.
+type output struct {
+	w      io.Writer
+	size   func() (columns, rows int)
+	failed error
+}
+
+func (o *output) columns() int {
+	columns, _ := o.size()
+	return columns - 1
+}
+
+func (o *output) err() error { return o.failed }
+
+func (o *output) write(text string) {
+	if o.failed == nil && text != "" {
+		_, o.failed = io.WriteString(o.w, text)
+	}
+}
+
+// writeNote writes a message of any number of lines.
+func (o *output) writeNote(message string) {
+	o.write(strings.ReplaceAll(render.Clean(message), "\n", "\r\n") + "\r\n")
+}
+
 // screen is a terminal that knows escape sequences. It draws each change with one write.
 //
 // It leaves the last column free, because terminals differ in where the cursor is after that column. It goes to the
 // cursor's column by writing again what precedes it. So the cursor is right even if the terminal has another opinion
 // of the width of a character.
 type screen struct {
-	w    io.Writer
-	size func() (columns, rows int)
-
-	failed  error
+	output
 	shown   []string // the visible rows
 	cursor  int      // the cursor's row in shown
 	before  string   // what precedes the cursor in its row
@@ -57,19 +79,6 @@ type screen struct {
 	width   int      // the terminal's size when shown was drawn
 	height  int
 	started bool
-}
-
-func (s *screen) columns() int {
-	columns, _ := s.size()
-	return columns - 1
-}
-
-func (s *screen) err() error { return s.failed }
-
-func (s *screen) write(text string) {
-	if s.failed == nil && text != "" {
-		_, s.failed = io.WriteString(s.w, text)
-	}
 }
 
 func (s *screen) draw(l layout, hint string) {
@@ -174,7 +183,7 @@ func (s *screen) finish(l layout) {
 
 func (s *screen) note(message string) {
 	s.restart()
-	s.write(strings.ReplaceAll(render.Clean(message), "\n", "\r\n") + "\r\n")
+	s.writeNote(message)
 	s.started = false
 }
 

@@ -35,7 +35,7 @@ func TestScreenShowsTheText(t *testing.T) {
 		sizes := []int{3, 5, 6, 9, 12, 20, 40}
 		e := newEmulator(sizes[r.IntN(len(sizes))], []int{2, 3, 8, 24}[r.IntN(4)])
 		s := newSession(&Options{Limit: 1 << 16, More: "... ", History: lines{"first", "zweite Zeile\nmit 世界 " + "漢字漢字漢字"}},
-			Prompt{Text: ">>> "}, &screen{w: e, size: func() (int, int) { return e.columns, e.rows }}, new(string))
+			Prompt{Text: ">>> "}, &screen{output: e.output()}, new(string))
 		var log []string
 		s.draw()
 		for range 60 {
@@ -93,7 +93,7 @@ func TestDumbScreenShowsTheRow(t *testing.T) {
 		e := newEmulator([]int{5, 6, 9, 12, 40}[r.IntN(5)], 24)
 		e.dumb = true
 		s := newSession(&Options{Limit: 1 << 16, More: "... "}, Prompt{Text: ">>> ", Placeholder: "type"},
-			&dumbScreen{w: e, size: func() (int, int) { return e.columns, e.rows }}, new(string))
+			&dumbScreen{output: e.output()}, new(string))
 		s.draw()
 		for range 60 {
 			k := randomKey(r)
@@ -117,9 +117,9 @@ func TestScreenFinishes(t *testing.T) {
 			e := newEmulator(10, 30)
 			e.dumb = dumb
 			size := func() (int, int) { return e.columns, 3 }
-			var d display = &screen{w: e, size: size}
+			var d display = &screen{output: output{w: e, size: size}}
 			if dumb {
-				d = &dumbScreen{w: e, size: size}
+				d = &dumbScreen{output: output{w: e, size: size}}
 			}
 			s := newSession(&Options{Limit: 100, More: "+"}, Prompt{Text: ">", Placeholder: "hint"}, d, new(string))
 			s.draw()
@@ -146,7 +146,7 @@ func TestScreenPlaceholder(t *testing.T) {
 	for columns, want := range map[int]string{40: "> say something", 10: "> say som", 3: ">"} {
 		e := newEmulator(columns, 3)
 		s := newSession(&Options{Limit: 100}, Prompt{Text: "> ", Placeholder: "say something"},
-			&screen{w: e, size: func() (int, int) { return e.columns, e.rows }}, new(string))
+			&screen{output: e.output()}, new(string))
 		s.draw()
 		if got := e.line(0); got != want || e.column != 2 || e.fault != "" {
 			t.Errorf("%d columns: %q, column %d, want %q; %s", columns, got, e.column, want, e.fault)

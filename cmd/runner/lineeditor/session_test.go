@@ -21,7 +21,7 @@ func newTestSession(o Options, p Prompt) (*session, *emulator) {
 	if o.Limit == 0 {
 		o.Limit = 1 << 16
 	}
-	return newSession(&o, p, &screen{w: e, size: func() (int, int) { return e.columns, e.rows }}, new(string)), e
+	return newSession(&o, p, &screen{output: e.output()}, new(string)), e
 }
 
 // press presses the keys that a terminal sends. It returns the text with the cursor.
