@@ -304,14 +304,14 @@ func cachedTokenizer(name string) string {
 	if err != nil {
 		return ""
 	}
-	dir, err := r.Snapshot(commit)
+	file, err := r.Entry(commit, "tokenizer.json")
 	if err != nil {
 		return ""
 	}
-	if _, err := os.Stat(filepath.Join(dir, "tokenizer.json")); err != nil {
+	if _, err := os.Stat(file); err != nil {
 		return ""
 	}
-	return dir
+	return filepath.Dir(file)
 }
 
 func folderWriting(path string) (writing, error) {

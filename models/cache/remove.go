@@ -24,8 +24,7 @@ type Removal struct {
 }
 
 // Remove removes the files of snapshots for which gone returns true. With them go the snapshots that have no more
-// files, the references to these, and the blobs that no other snapshot uses. If gone is nil, the whole folder goes,
-// with downloads that did not finish.
+// files, the references to these, and the blobs that no other snapshot uses.
 //
 // It removes links but never what they lead to, unless that is a blob of the repository. The error is [ErrLinked] if
 // the repository's folder itself is a link, and fs.ErrNotExist if there is none. References go first and blobs last,
@@ -48,13 +47,6 @@ func (r Repo) Remove(gone func(commit string, f catalog.File) bool) (Removal, er
 	p, err := r.planRemoval(root, gone)
 	if err != nil {
 		return Removal{}, err
-	}
-	if gone == nil {
-		done := Removal{Files: len(p.entries), Bytes: p.bytes, All: true}
-		for _, etag := range p.blobs {
-			done.Bytes += sizeOf(root, path.Join("blobs", etag))
-		}
-		return done, os.RemoveAll(r.Dir())
 	}
 	done := Removal{Bytes: p.bytes}
 	if err := r.removeRefs(root, p.commits); err != nil {
@@ -121,7 +113,7 @@ func (r Repo) planRemoval(root *os.Root, gone func(commit string, f catalog.File
 		left := 0
 		for _, f := range files {
 			switch {
-			case gone != nil && !gone(commit, f):
+			case !gone(commit, f):
 				left++
 				used[f.Etag] = true
 				continue

@@ -138,11 +138,17 @@ func TestRemovingKeepsWhatIsUsed(t *testing.T) {
 				t.Fatalf("round %d: %s names %s, which is gone", round, ref, commit)
 			}
 		}
-		if done, err := r.Remove(nil); done.All != (err == nil) || exists(r) {
+		if done, err := r.Remove(all); err != nil && !errors.Is(err, fs.ErrNotExist) || done.All == exists(r) && err == nil {
 			t.Fatalf("round %d: removing all: %+v, %v", round, done, err)
+		}
+		if commits, _ := r.Commits(); len(commits) > 0 {
+			t.Fatalf("round %d: %v are left", round, commits)
 		}
 	}
 }
+
+// all has everything removed.
+func all(string, catalog.File) bool { return true }
 
 // exists reports whether a repository has a folder in the cache.
 func exists(r cache.Repo) bool {
@@ -177,7 +183,7 @@ func TestRemovingFollowsNoLinks(t *testing.T) {
 
 	linked, _ := c.Repo("org/linked")
 	link(t, outside, linked.Dir())
-	if _, err := linked.Remove(nil); !errors.Is(err, cache.ErrLinked) {
+	if _, err := linked.Remove(all); !errors.Is(err, cache.ErrLinked) {
 		t.Errorf("a folder that is a link: %v", err)
 	}
 	inside, _ := c.Repo("org/inside")
@@ -193,7 +199,7 @@ func TestRemovingFollowsNoLinks(t *testing.T) {
 	if err == nil {
 		t.Errorf("blobs outside of the cache are removed: %+v", done)
 	}
-	if _, err := inside.Remove(nil); err != nil {
+	if _, err := inside.Remove(all); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Lstat(inside.Dir()); !errors.Is(err, fs.ErrNotExist) {
@@ -206,7 +212,7 @@ func TestRemovingFollowsNoLinks(t *testing.T) {
 		t.Errorf("a repository without snapshots, whose download may be under way, is gone: %v", err)
 	}
 	absent, _ := c.Repo("org/absent")
-	if _, err := absent.Remove(nil); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := absent.Remove(all); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a repository that is not there: %v", err)
 	}
 }

@@ -153,9 +153,6 @@ func New(c Config) (*Client, error) {
 	}}, nil
 }
 
-// Endpoint returns the address of the hub.
-func (c *Client) Endpoint() string { return c.endpoint.String() }
-
 // Retry returns the rules for repeating requests.
 func (c *Client) Retry() Retry { return c.config.Retry }
 

@@ -140,38 +140,33 @@ func newPlan(ctx context.Context, client *hub.Client, c cache.Cache, id, revisio
 // filesAtOnce is the number of files that are fetched at once. Tests change it.
 var filesAtOnce = 3
 
-// Result is what a pull left in the cache.
-type Result struct {
-	// Snapshot is the folder with the files.
-	Snapshot string
-	// Linked is false where links do not work: then the snapshot has the files themselves, other revisions do not share
-	// them, and they take twice the space where the system has no hard links either.
-	Linked bool
-}
-
-// Run does what the plan says. report is called for all files, one call after the other; nil is silent. If several files fail, the error is that of the first that failed. It is ctx's cause, a
-// [*hub.Error], a [*download.Error], or one of the disk.
-func (p *Plan) Run(ctx context.Context, report func(download.Progress)) (Result, error) {
+// Run does what the plan says. Then Model lies in the folder of its snapshot. report is called for all files, one call
+// after the other; nil is silent. linked is false where links do not work: then the snapshot has the files themselves,
+// other revisions do not share them, and they take twice the space where the system has no hard links either.
+//
+// If several files fail, the error is that of the first that failed. It is ctx's cause, a [*hub.Error], a
+// [*download.Error], or one of the disk.
+func (p *Plan) Run(ctx context.Context, report func(download.Progress)) (linked bool, err error) {
 	if missing := p.Missing(); p.Free >= 0 && missing > p.Free {
-		return Result{}, download.NoRoom(p.ID, missing, p.Free, p.repo.Cache().Dir())
+		return false, download.NoRoom(p.ID, missing, p.Free, p.repo.Cache().Dir())
 	}
 	if err := p.fetch(ctx, report); err != nil {
-		return Result{}, err
+		return false, err
 	}
 	if ctx.Err() != nil {
-		return Result{}, context.Cause(ctx)
+		return false, context.Cause(ctx)
 	}
-	linked, err := p.repo.Publish(p.Commit, p.Model.Files)
+	linked, err = p.repo.Publish(p.Commit, p.Model.Files)
 	if err != nil {
-		return Result{}, fmt.Errorf("the snapshot of %s: %w", p.ID, err)
+		return false, fmt.Errorf("the snapshot of %s: %w", p.ID, err)
 	}
 	if p.Revision != p.Commit {
 		if err := p.repo.SetRef(p.Revision, p.Commit); err != nil {
-			return Result{}, fmt.Errorf("the reference %s of %s: %w", p.Revision, p.ID, err)
+			return false, fmt.Errorf("the reference %s of %s: %w", p.Revision, p.ID, err)
 		}
 	}
-	dir, err := p.repo.Snapshot(p.Commit)
-	return Result{Snapshot: dir, Linked: linked}, err
+	p.Model.Dir, err = p.repo.Snapshot(p.Commit)
+	return linked, err
 }
 
 // fetch brings all files into the cache's blobs.

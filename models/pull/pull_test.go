@@ -97,11 +97,11 @@ func TestPull(t *testing.T) {
 	}
 	last := map[string]download.Progress{}
 	report := func(r download.Progress) { last[r.File] = r }
-	result, err := p.Run(t.Context(), report)
-	if err != nil || !result.Linked {
-		t.Fatalf("got %+v, %v", result, err)
+	linked, err := p.Run(t.Context(), report)
+	if err != nil || !linked {
+		t.Fatalf("linked: %v, %v", linked, err)
 	}
-	right(t, result.Snapshot, m, 2)
+	right(t, p.Model.Dir, m, 2)
 	for _, i := range p.Items {
 		if r := last[i.Path]; r.State != download.Done || r.Done != i.Size || r.Total != i.Size {
 			t.Errorf("the last report is %+v", r)
@@ -120,10 +120,10 @@ func TestPull(t *testing.T) {
 	if p.Missing() != rest || p.Items[2].Have != p.Items[2].Size {
 		t.Errorf("%d bytes are missing: %+v", p.Missing(), p.Items)
 	}
-	if result, err = p.Run(t.Context(), nil); err != nil {
+	if linked, err = p.Run(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	right(t, result.Snapshot, m, 6)
+	right(t, p.Model.Dir, m, 6)
 	if n := h.Sent() - sent; n != rest {
 		t.Errorf("%d bytes were sent", n)
 	}
@@ -241,8 +241,7 @@ func TestPythonFindsWhatWePulled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := p.Run(t.Context(), nil)
-	if err != nil {
+	if _, err := p.Run(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	asked := len(h.Asked())
@@ -251,7 +250,7 @@ func TestPythonFindsWhatWePulled(t *testing.T) {
 		args = append(args, f.Path)
 	}
 	f := peer(t, []string{"HF_HOME=" + home, "HF_ENDPOINT=" + h.URL, "HF_HUB_OFFLINE=1"}, args...)
-	if f.Folder != result.Snapshot || len(f.Files) != len(m.Files) || strings.Join(f.Refs, " ") != "main" {
+	if f.Folder != p.Model.Dir || len(f.Files) != len(m.Files) || strings.Join(f.Refs, " ") != "main" {
 		t.Errorf("Python finds %+v", f)
 	}
 	if len(h.Asked()) != asked {
@@ -269,11 +268,11 @@ func TestWeFindWhatPythonPulled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := p.Run(t.Context(), nil)
-	if err != nil || p.Missing() != 0 || h.Sent() != sent || result.Snapshot != f.Folder || !result.Linked {
-		t.Errorf("%d bytes were missing and %d sent, %+v, %v", p.Missing(), h.Sent()-sent, result, err)
+	linked, err := p.Run(t.Context(), nil)
+	if err != nil || p.Missing() != 0 || h.Sent() != sent || p.Model.Dir != f.Folder || !linked {
+		t.Errorf("%d bytes were missing and %d sent, linked: %v, %v", p.Missing(), h.Sent()-sent, linked, err)
 	}
-	right(t, result.Snapshot, m, len(m.Files))
+	right(t, p.Model.Dir, m, len(m.Files))
 	if leaks := h.Leaks(); len(leaks) > 0 {
 		t.Errorf("the storage host got %v", leaks)
 	}

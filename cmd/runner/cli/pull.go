@@ -210,15 +210,15 @@ func (a *App) fetch(ctx context.Context, plan *pull.Plan, asJSON, asked bool) er
 			_ = enc.Encode(line) // the download goes on
 		}
 	}
-	result, err := plan.Run(ctx, report)
+	linked, err := plan.Run(ctx, report)
 	bars.End(err == nil)
 	if err != nil {
 		return err
 	}
-	if !result.Linked {
+	if !linked {
 		a.Complain("warning: links do not work here, so other revisions of the model do not share its files")
 	}
-	return a.ready(plan.Model.Spelled(), result.Snapshot, asJSON)
+	return a.ready(plan.Model.Spelled(), plan.Model.Dir, asJSON)
 }
 
 // unusual explains states that a reader would wonder about.

@@ -138,9 +138,6 @@ func (d *download) get(ctx context.Context) (err error) {
 		d.there()
 		return nil
 	}
-	if d.file.Size > hub.MaxHTTP {
-		return hub.TooLargeError(d.repo.ID(), d.file)
-	}
 	if err := d.repo.Prepare(); err != nil {
 		return err
 	}

@@ -12,6 +12,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"runner/wholefile"
 )
 
 // ErrExposed means that other users can read a file, or that this cannot be ruled out.
@@ -74,9 +76,5 @@ func write(path string, data []byte, put func(from, to string) error) error {
 	if err := put(f.Name(), path); err != nil {
 		return err
 	}
-	d, err := os.Open(folder)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return wholefile.Sync(folder)
 }
