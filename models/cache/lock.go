@@ -32,11 +32,9 @@ func (r Repo) WaitLock(ctx context.Context, etag string, waiting func()) (unlock
 			waiting()
 			waiting = nil
 		}
-		t := time.NewTimer(lockPoll)
 		select {
-		case <-t.C:
+		case <-time.After(lockPoll):
 		case <-ctx.Done():
-			t.Stop()
 			return nil, context.Cause(ctx)
 		}
 	}

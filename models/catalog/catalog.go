@@ -136,9 +136,8 @@ func (e *Error) Error() string { return e.Detail }
 func (e *Error) Hint() string { return e.Advice }
 
 // Choose chooses one model among the files of a repository. wanted is a quantization in any case, the path or base
-// name of a file, or a folder. If it is empty, Choose takes the best quantization that fits in memory bytes, by
-// [Quants]. A memory of 0 means that it is not known: then Q4_K_M comes first, or what is nearest below. Every error
-// is an [*Error].
+// name of a file, or a folder. If it is empty, Choose takes the best quantization that fits in memory bytes. A memory of
+// 0 means that it is not known: then Q4_K_M comes first, or what is nearest below. Every error is an [*Error].
 func Choose(files []File, wanted string, memory int64) (Entry, error) {
 	entries := GGUFs(files)
 	if len(entries) == 0 {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// quants are the quantizations, best first. Those of four bits and more are in the order of the loss in perplexity, as
+// quants are the known quantizations, best first, in the order in which [Choose] prefers them. Those of four bits and more are in the order of the loss in perplexity, as
 // the usual tables of model cards have it. The weights without quantization come after them: they are twice as large
 // and slow as Q8_0, and their answers are not noticeably better. Those of three bits and less lose much.
 var quants = []string{
@@ -20,9 +20,6 @@ var quants = []string{
 	"Q3_K_XL", "Q3_K_L", "IQ3_M", "Q3_K_M", "Q3_K", "IQ3_S", "Q3_K_S", "IQ3_XS", "IQ3_XXS",
 	"Q2_K_XL", "Q2_K_L", "Q2_K", "Q2_K_S", "IQ2_M", "IQ2_S", "IQ2_XS", "IQ2_XXS", "TQ2_0", "TQ1_0", "IQ1_M", "IQ1_S",
 }
-
-// Quants returns the known quantizations in the order in which [Choose] prefers them.
-func Quants() []string { return slices.Clone(quants) }
 
 // rank is a place in the order. A file whose name does not say its quantization comes last.
 type rank struct {

@@ -25,7 +25,7 @@ import (
 )
 
 // Name is the name of the bundled model on the command line.
-const Name = "demo"
+const Name = models.DemoName
 
 //go:embed demo.gguf
 var file []byte

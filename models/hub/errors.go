@@ -111,10 +111,8 @@ func (r Retry) After(failures int, err error, random float64) (time.Duration, bo
 
 // Sleep waits for d, or until ctx ends and then returns its cause.
 func Sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

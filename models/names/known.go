@@ -2,6 +2,7 @@ package names
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -89,7 +90,7 @@ var known = []Known{
 }
 
 // All returns the well-known models. The first of a series is what the name of the series alone means.
-func All() []Known { return append([]Known(nil), known...) }
+func All() []Known { return slices.Clone(known) }
 
 // squash removes what differs between the spellings of a name: case and the marks between its parts, but not the
 // points in numbers.

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -122,8 +123,9 @@ func parse(text string, hosts []string) (Name, error) {
 		rest, isAddress = after, true
 	}
 	host, inHub, _ := strings.Cut(rest, "/")
+	isHub := slices.ContainsFunc(slices.Concat(hubs, hosts), func(h string) bool { return strings.EqualFold(h, host) })
 	switch host = strings.ToLower(host); {
-	case contains(hubs, host) || contains(hosts, host):
+	case isHub:
 		return parseAddress(text, inHub)
 	case host == "ollama.com" || host == "www.ollama.com":
 		model, _, _ := strings.Cut(strings.TrimPrefix(inHub, "library/"), "?")
@@ -144,15 +146,6 @@ func parse(text string, hosts []string) (Name, error) {
 // odd reports characters that no name has.
 func odd(r rune) bool {
 	return unicode.IsSpace(r) || unicode.IsControl(r) || r == unicode.ReplacementChar
-}
-
-func contains(hosts []string, host string) bool {
-	for _, h := range hosts {
-		if strings.EqualFold(h, host) {
-			return true
-		}
-	}
-	return false
 }
 
 func parseWord(text string) Name {

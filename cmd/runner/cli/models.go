@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -167,9 +166,6 @@ exit code is 1 if a file is damaged or missing.`,
 			ctx, stop := UntilStopped(cmd.Context())
 			defer stop()
 			repos, err := cache.Default().Repos()
-			if errors.Is(err, fs.ErrNotExist) {
-				err = nil
-			}
 			if len(args) > 0 {
 				var repo cache.Repo
 				_, repo, _, err = inCache(args[0])

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,6 +18,7 @@ import (
 
 	"runner/generation/slots"
 	"runner/models"
+	"runner/models/installed"
 	"runner/models/names"
 	"runner/runner"
 	"runner/server"
@@ -271,16 +271,8 @@ func (a *App) newPool(ctx context.Context, o *serveOptions, list []served, rc ru
 			}
 			s.crossings = crossings[path]
 		}
-		card := wire.Card{Name: s.name, Added: time.Now()}
-		for _, p := range s.model.Files.Parts() {
-			info, err := os.Stat(p)
-			if err != nil {
-				return nil, nil, Input("the files of model %q cannot be read", s.name).From(err).
-					Hint("check the file and its permissions")
-			}
-			card.Size += info.Size()
-			card.Modified = info.ModTime()
-		}
+		card := wire.Card{Name: s.name, Added: time.Now(), Size: s.model.Files.Bytes(),
+			Modified: installed.Modified(&s.model.Files)}
 		byName[s.name] = s
 		cards = append(cards, card)
 		cfg.Models = append(cfg.Models, pool.Entry{Name: s.name, Size: card.Size, Pinned: i == 0 && len(list) == 1})

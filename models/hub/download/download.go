@@ -295,8 +295,7 @@ func (d *download) until(i, last int, trust bool) int64 {
 			break
 		}
 	}
-	at, _ := d.part.span(i - 1)
-	_, length := d.part.span(i - 1)
+	at, length := d.part.span(i - 1)
 	return at + length
 }
 

@@ -1,0 +1,4 @@
+package catalog
+
+// Quants are the known quantizations, best first.
+var Quants = quants
