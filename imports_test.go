@@ -38,6 +38,8 @@ var rules = []struct {
 	{"runner/backend/llamacpp/enginefolder", nil},
 	{"runner/backend/llamacpp/kernels", []string{"runner/backend/llamacpp/capi"}},
 	{"runner/backend/llamacpp/machine", nil},
+	{"runner/backend/llamacpp/plan", []string{"runner/backend", "runner/backend/gguf", "runner/backend/llamacpp/machine",
+		"runner/backend/tokenizer"}},
 	{"runner/backend/llamacpp/kernels/kernelstest", []string{"runner/backend", "runner/backend/llamacpp/kernels",
 		"runner/models/random"}},
 	{"runner/backend/remote", []string{"runner/backend", "runner/backend/remote/web", "runner/backend/tokenizer"}},

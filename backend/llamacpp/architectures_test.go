@@ -20,18 +20,18 @@ func TestArchitectures(t *testing.T) {
 		t.Fatal(err)
 	}
 	engine := sourceArchitectures(t, string(src))
-	for name := range others {
+	for name := range builtin.facts.Others {
 		if !engine[name] {
 			t.Errorf("%q is not in the engine's table", name)
 		}
 		delete(engine, name)
 	}
 	for name := range engine {
-		if !architectures[name] {
+		if !builtin.facts.Generative[name] {
 			t.Errorf("%q is missing here", name)
 		}
 	}
-	for name := range architectures {
+	for name := range builtin.facts.Generative {
 		if !engine[name] {
 			t.Errorf("%q is not in the engine's table", name)
 		}

@@ -221,7 +221,7 @@ func TestLogitsOnTheEnginesThreads(t *testing.T) {
 		t.Fatal(err)
 	}
 	unhelped := *e
-	unhelped.kernels = "" // the engine gets the threads then, as for large models
+	unhelped.facts.Kernels = "" // the engine gets the threads then, as for large models
 	kernelstest.ForEach(t, func(t *testing.T, _ string) {
 		models := kernelstest.Models()
 		names, threads := slices.Sorted(maps.Keys(models)), threadCounts[1:]

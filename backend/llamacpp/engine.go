@@ -26,24 +26,20 @@ import (
 	_ "runner/backend/llamacpp/capi" // see there
 	"runner/backend/llamacpp/enginefolder"
 	"runner/backend/llamacpp/kernels"
+	"runner/backend/llamacpp/plan"
 )
 
 // Engine is one llama.cpp: the compiled-in one, or one from a folder of shared libraries. Its methods may be called
 // from any goroutine.
 type Engine struct {
-	c       *C.struct_shim_engine
-	version string
-	// folder is where the libraries are. It is empty for the compiled-in engine.
-	folder string
-	// kernels names the instructions of the runner's own kernels. It is empty if only the engine's run.
-	kernels string
+	c *C.struct_shim_engine
+	// facts are what a plan depends on.
+	facts plan.Engine
 	// cpu is the name of the library that computes on the CPU, for an engine from a folder. It is empty if that is a
 	// part of libggml.
 	cpu string
 	// libraries are the device libraries that were found.
 	libraries []Library
-	// generative are the architectures that generate text token by token. others are the rest.
-	generative, others map[string]bool
 }
 
 // BuiltIn returns the compiled-in engine and starts it if necessary. The error is ErrIncompatible.
@@ -54,10 +50,7 @@ func BuiltIn() (*Engine, error) {
 	return &builtin, nil
 }
 
-var builtin = Engine{version: builtinVersion, generative: architectures, others: others}
-
-// builtinVersion is the commit of llama.cpp in the Go module.
-const builtinVersion = "ec98e2002 (December 2025)"
+var builtin = Engine{facts: plan.BuiltIn()}
 
 // start starts the compiled-in engine once and checks that it is the version that capi_builtin.h describes.
 var start = sync.OnceValue(func() error {
@@ -65,7 +58,9 @@ var start = sync.OnceValue(func() error {
 	if !C.shim_known(builtin.c) {
 		return ErrIncompatible
 	}
-	builtin.kernels = kernels.Offer()
+	if builtin.facts.Kernels = kernels.Offer(); builtin.facts.Kernels != "" {
+		builtin.facts.Formats = kernels.Formats()
+	}
 	builtin.libraries = loadLibraries(enginefolder.Places())
 	return nil
 })
@@ -74,20 +69,20 @@ var start = sync.OnceValue(func() error {
 var ErrIncompatible = errors.New("llama.cpp does not match its declarations; build with the module versions in go.mod")
 
 // Version is the engine's version.
-func (e *Engine) Version() string { return e.version }
+func (e *Engine) Version() string { return e.facts.Version }
 
 // Folder is where the engine's libraries are. It is empty for the compiled-in engine.
-func (e *Engine) Folder() string { return e.folder }
+func (e *Engine) Folder() string { return e.facts.Folder }
 
 // Kernels says which kernels compute on the CPU, for people to read.
 func (e *Engine) Kernels() string {
 	switch {
 	case e.cpu != "":
 		return e.cpu
-	case e.folder != "":
+	case e.facts.Folder != "":
 		return "those in libggml"
-	case e.kernels != "":
-		return "the runner's own, with " + e.kernels
+	case e.facts.Kernels != "":
+		return "the runner's own, with " + e.facts.Kernels
 	}
 	switch runtime.GOOS + " " + runtime.GOARCH {
 	case "linux arm64":
@@ -99,9 +94,9 @@ func (e *Engine) Kernels() string {
 }
 
 // kernelsOf says which kernels compute a model.
-func (e *Engine) kernelsOf(p *plan) string {
+func (e *Engine) kernelsOf(p *plan.Plan) string {
 	switch {
-	case e.folder != "" && p.gpuLayers > 0:
+	case e.facts.Folder != "" && p.GPULayers > 0:
 		names := []string{}
 		for _, l := range e.libraries {
 			if l.Err == nil {
@@ -111,16 +106,16 @@ func (e *Engine) kernelsOf(p *plan) string {
 		if len(names) > 0 {
 			return strings.Join(names, ", ")
 		}
-	case e.folder == "" && e.kernels != "" && p.gpuLayers > 0:
+	case e.facts.Folder == "" && e.facts.Kernels != "" && p.GPULayers > 0:
 		return "the engine's on the GPU"
-	case e.folder == "" && e.kernels != "" && !p.own:
+	case e.facts.Folder == "" && e.facts.Kernels != "" && !p.Own:
 		return e.Kernels() + "; for weights in some formats the engine's"
 	}
 	return e.Kernels()
 }
 
 // Architectures lists the model architectures that the engine runs, in alphabetical order.
-func (e *Engine) Architectures() []string { return slices.Sorted(maps.Keys(e.generative)) }
+func (e *Engine) Architectures() []string { return slices.Sorted(maps.Keys(e.facts.Generative)) }
 
 var logger atomic.Pointer[slog.Logger]
 

@@ -15,6 +15,7 @@ import (
 	"unsafe"
 
 	"runner/backend/llamacpp/enginefolder"
+	"runner/backend/llamacpp/plan"
 )
 
 // OpenFolder opens the llama.cpp in a folder of shared libraries, such as an official release: libllama, libggml and
@@ -73,16 +74,17 @@ func (f *opening) engine() (*Engine, error) {
 	if text == nil {
 		return nil, bad("is older than llama.cpp 0.5")
 	}
-	e := &Engine{version: C.GoString(text), folder: f.Path}
-	if !enginefolder.Supported(e.version) {
-		return nil, bad(fmt.Sprintf("is llama.cpp %s, which this program does not know", e.version))
+	version := C.GoString(text)
+	if !enginefolder.Supported(version) {
+		return nil, bad(fmt.Sprintf("is llama.cpp %s, which this program does not know", version))
 	}
+	e := &Engine{}
 	var failure C.struct_shim_error
 	if e.c = C.engine_open(llama, &failure); e.c == nil {
-		return nil, bad("says it is llama.cpp " + e.version + ", but " + C.GoString(&failure.text[0]))
+		return nil, bad("says it is llama.cpp " + version + ", but " + C.GoString(&failure.text[0]))
 	}
 	if !C.shim_known(e.c) {
-		return nil, bad("says it is llama.cpp " + e.version + ", but its parameters are not that version's")
+		return nil, bad("says it is llama.cpp " + version + ", but its parameters are not that version's")
 	}
 	if C.shim_registries(e.c) == 0 { // otherwise the devices are linked into libggml
 		e.libraries, e.cpu = f.loadDevices(e.c)
@@ -96,7 +98,10 @@ func (f *opening) engine() (*Engine, error) {
 		}
 		return nil, &enginefolder.Error{Path: f.Path, Detail: detail, Advice: enginefolder.Advice}
 	}
-	e.generative, e.others = listArchitectures(llama)
+	e.facts = plan.InFolder(f.Path, version, listArchitectures(llama))
+	if len(e.facts.Generative) == 0 {
+		e.facts.Unlisted()
+	}
 	return e, nil
 }
 
@@ -202,22 +207,13 @@ func (f *opening) loadDevice(e *C.struct_shim_engine, name string) error {
 	return nil
 }
 
-// listArchitectures asks a libllama for its architectures. One that does not list them has at least those of the
-// compiled-in engine.
-func listArchitectures(llama unsafe.Pointer) (generative, rest map[string]bool) {
-	generative, rest = map[string]bool{}, set(notTokenByToken+notTokenByTokenNew)
+// listArchitectures asks a libllama for its architectures. Not every one lists them.
+func listArchitectures(llama unsafe.Pointer) (list []string) {
 	for i := C.int(0); ; i++ {
 		name := C.engine_architecture(llama, i)
 		if name == nil {
-			break
+			return list
 		}
-		if s := C.GoString(name); s != "unknown" && !rest[s] {
-			generative[s] = true
-		}
+		list = append(list, C.GoString(name))
 	}
-	if len(generative) == 0 {
-		maps.Copy(generative, architectures)
-		delete(generative, "solar") // only Ollama's llama.cpp has it
-	}
-	return generative, rest
 }

@@ -15,6 +15,7 @@ import (
 
 	"runner/backend"
 	"runner/backend/backendtest"
+	"runner/backend/llamacpp/plan"
 	"runner/models/demo"
 	"runner/models/random"
 	"runner/testenv"
@@ -261,7 +262,7 @@ func TestFolderArchitectureList(t *testing.T) {
 		}
 		names := sourceArchitectures(t, string(src))
 		maps.Copy(known, names)
-		for name := range architectures {
+		for name := range builtin.facts.Generative {
 			if !names[name] && name != "solar" {
 				t.Errorf("llama.cpp %s lacks %s, which the compiled-in engine has", v, name)
 			}
@@ -271,8 +272,8 @@ func TestFolderArchitectureList(t *testing.T) {
 			continue
 		}
 		for name := range names {
-			if e.generative[name] == e.others[name] && name != "(unknown)" {
-				t.Errorf("%q is in %v lists", name, e.generative[name])
+			if e.facts.Generative[name] == e.facts.Others[name] && name != "(unknown)" {
+				t.Errorf("%q is in %v lists", name, e.facts.Generative[name])
 			}
 		}
 		for _, name := range e.Architectures() {
@@ -281,8 +282,8 @@ func TestFolderArchitectureList(t *testing.T) {
 			}
 		}
 	}
-	for name := range set(notTokenByTokenNew) {
-		if !known[name] {
+	for name := range plan.InFolder("", "", nil).Others {
+		if !known[name] && !builtin.facts.Others[name] {
 			t.Errorf("no version has %q", name)
 		}
 	}

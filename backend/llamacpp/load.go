@@ -7,9 +7,6 @@ import "C"
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
-	"path/filepath"
 	"runtime/cgo"
 	"strings"
 	"unsafe"
@@ -19,9 +16,9 @@ import (
 	"runner/backend/ledger"
 	"runner/backend/llamacpp/kernels"
 	"runner/backend/llamacpp/machine"
+	"runner/backend/llamacpp/plan"
 	"runner/backend/sample"
 	"runner/backend/tokenizer"
-	"runner/hint"
 )
 
 // Open loads the GGUF file at path into the compiled-in engine, see [Engine.Open]. The error may also be
@@ -49,11 +46,7 @@ func Check(path string) error { return builtin.Check(path) }
 
 // CheckFor is Check for an engine of another process, which told its folder, version and architectures.
 func CheckFor(path, folder, version string, architectures []string) error {
-	e := Engine{folder: folder, version: version, generative: map[string]bool{},
-		others: set(notTokenByToken + notTokenByTokenNew)}
-	for _, name := range architectures {
-		e.generative[name] = true
-	}
+	e := Engine{facts: plan.InFolder(folder, version, architectures)}
 	return e.Check(path)
 }
 
@@ -65,17 +58,17 @@ func (e *Engine) Check(path string) error {
 	if err != nil {
 		return err
 	}
-	return e.checkPretokenizer(path, files[0])
+	return e.facts.CheckPretokenizer(path, files[0])
 }
 
 // readChecked reads the headers of a model's parts and checks them. The file at path is opened by a name that may be
 // another one.
 func (e *Engine) readChecked(path, name string) ([]*gguf.File, error) {
-	files, err := readParts(path, name)
+	files, err := plan.ReadParts(path, name)
 	if err != nil {
 		return nil, err
 	}
-	return files, e.checkModel(path, files)
+	return files, e.facts.Check(path, files)
 }
 
 func (e *Engine) open(ctx context.Context, path string, cfg backend.Config) (*Model, error) {
@@ -90,7 +83,7 @@ func (e *Engine) open(ctx context.Context, path string, cfg backend.Config) (*Mo
 	if err != nil {
 		return nil, err
 	}
-	refused := e.checkPretokenizer(path, files[0])
+	refused := e.facts.CheckPretokenizer(path, files[0])
 	if refused != nil && !cfg.AnyPretokenizer {
 		return nil, refused
 	}
@@ -100,8 +93,8 @@ func (e *Engine) open(ctx context.Context, path string, cfg backend.Config) (*Mo
 	}
 	m := &Model{engine: e.c, entry: entry}
 	err = m.load(ctx, path, name, files[0], p, cfg, refused != nil)
-	if refused == nil && err != nil && refusesPretokenizer(err.Error()) {
-		refused = e.unknownPretokenizer(path, files[0])
+	if refused == nil && err != nil && plan.RefusesPretokenizer(err.Error()) {
+		refused = e.facts.UnknownPretokenizer(path, files[0])
 		if err = refused; cfg.AnyPretokenizer {
 			err = m.load(ctx, path, name, files[0], p, cfg, true)
 		}
@@ -115,9 +108,9 @@ func (e *Engine) open(ctx context.Context, path string, cfg backend.Config) (*Mo
 		m.free()
 		return nil, err
 	}
-	m.info.DefaultSplit = defaultSplit(files[0], refused != nil)
-	if m.info.Backend = "llama.cpp"; e.folder != "" {
-		m.info.Backend += " " + e.version
+	m.info.DefaultSplit = plan.DefaultSplit(files[0], refused != nil)
+	if m.info.Backend = "llama.cpp"; e.facts.Folder != "" {
+		m.info.Backend += " " + e.facts.Version
 	}
 	m.info.Kernels = e.kernelsOf(p)
 	return m, nil
@@ -128,78 +121,22 @@ var measure = machine.Measure
 
 // reserve makes a plan and enters its memory into the ledger, so that models loaded at the same time do not count
 // on that memory too.
-func (e *Engine) reserve(path string, files []*gguf.File, cfg backend.Config) (p *plan, _ *ledger.Entry, err error) {
+func (e *Engine) reserve(path string, files []*gguf.File, cfg backend.Config) (p *plan.Plan, _ *ledger.Entry,
+	err error) {
 	entry, err := ledger.Models.Plan(nil, func(others backend.Memory) (backend.Memory, error) {
 		here := measure().Without(others.Untouched + cfg.Reserved.Untouched).Limited()
-		p, err = newPlan(path, files, cfg, here, others.Mapped+cfg.Reserved.Mapped, e, e.devices())
+		p, err = plan.New(path, files, cfg, here, others.Mapped+cfg.Reserved.Mapped, &e.facts, e.devices())
 		if err != nil {
 			return backend.Memory{}, err
 		}
-		return p.takes, nil
+		return p.Takes, nil
 	})
 	return p, entry, err
 }
 
-// readParts reads the header of the file and of all other parts of the model. Their names follow from the path of the
-// first, which is opened by a name of its own.
-func readParts(path, name string) ([]*gguf.File, error) {
-	f, err := readHeader(path, name)
-	if err != nil {
-		return nil, err
-	}
-	files := []*gguf.File{f}
-	n, _ := f.Int("split.count")
-	if n <= 1 {
-		return files, nil
-	}
-	suffix := fmt.Sprintf("-%05d-of-%05d.gguf", 1, n)
-	if no, _ := f.Int("split.no"); no != 0 || !strings.HasSuffix(path, suffix) || n > 1000 {
-		return nil, &backend.LoadError{Path: path, Reason: backend.LoadCorrupt,
-			Detail: fmt.Sprintf("is not the first of the %d parts of a model", n),
-			Advice: "name the part that ends in " + suffix}
-	}
-	for i := int64(2); i <= n; i++ {
-		other := fmt.Sprintf("%s-%05d-of-%05d.gguf", strings.TrimSuffix(path, suffix), i, n)
-		part, err := readHeader(other, other)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, part)
-	}
-	return files, nil
-}
-
-func readHeader(path, name string) (*gguf.File, error) {
-	f, err := gguf.Open(name)
-	if err == nil {
-		return f, nil
-	}
-	e := &backend.LoadError{Path: path, Reason: backend.LoadFailed, Err: err}
-	var format *gguf.FormatError
-	switch {
-	case errors.As(err, &format):
-		e.Detail, e.Advice = format.Error(), hint.Of(err)
-		switch format.Kind {
-		case gguf.ErrNotGGUF, gguf.ErrVersion:
-			e.Reason = backend.LoadNotModel
-		case gguf.ErrTruncated:
-			e.Reason = backend.LoadTruncated
-		default:
-			e.Reason = backend.LoadCorrupt
-		}
-	case errors.Is(err, fs.ErrNotExist):
-		e.Reason, e.Detail, e.Advice = backend.LoadMissing, "no such file", "check the path"
-	case errors.Is(err, fs.ErrPermission):
-		e.Reason, e.Detail, e.Advice = backend.LoadMissing, "no permission to read it", "change the file's permissions"
-	default:
-		e.Reason, e.Advice = backend.LoadMissing, "check that the disk is readable"
-	}
-	return nil, e
-}
-
 // load makes the engine's objects from the file at path, which is opened by name. After an error the caller frees those
 // that were made. With split, texts are split by the engine's default rule.
-func (m *Model) load(ctx context.Context, path, name string, f *gguf.File, p *plan, cfg backend.Config,
+func (m *Model) load(ctx context.Context, path, name string, f *gguf.File, p *plan.Plan, cfg backend.Config,
 	split bool) error {
 	m.cancel = &cArray[int32](1)[0]
 	m.failure = &cArray[C.struct_shim_error](1)[0]
@@ -220,16 +157,16 @@ func (m *Model) load(ctx context.Context, path, name string, f *gguf.File, p *pl
 	}
 	facts := C.shim_describe(m.engine, m.model)
 	if !bool(facts.decodes) {
-		return notGenerative(path, f.Architecture())
+		return plan.NotGenerative(path, f.Architecture())
 	}
-	m.threads = p.engineThreads()
+	m.threads = p.EngineThreads()
 	if m.pool = C.shim_pool(m.engine, C.int(m.threads)); m.pool == nil {
 		return fail("the engine could not start its threads")
 	}
-	if p.helped {
-		kernels.Help(p.threads - 1)
+	if p.Helped {
+		kernels.Help(p.Threads - 1)
 	}
-	options := p.contextOptions()
+	options := contextOptions(p)
 	options.cancel = (*C.int32_t)(unsafe.Pointer(m.cancel))
 	if m.ctx = C.shim_context(m.engine, m.model, &options, m.pool, m.failure); m.ctx == nil {
 		e := &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: "the engine could not create a context" +
@@ -242,7 +179,7 @@ func (m *Model) load(ctx context.Context, path, name string, f *gguf.File, p *pl
 		return e
 	}
 	if m.mem = C.shim_memory(m.engine, m.ctx); m.mem == nil {
-		return notGenerative(path, f.Architecture())
+		return plan.NotGenerative(path, f.Architecture())
 	}
 	vocab := engineVocab{m.engine, C.shim_vocab(m.engine, m.model)}
 	v, err := newVocab(vocab, f)
@@ -257,18 +194,18 @@ func (m *Model) load(ctx context.Context, path, name string, f *gguf.File, p *pl
 		return &backend.LoadError{Path: path, Reason: backend.LoadCorrupt, Detail: err.Error(), Err: err,
 			Advice: "download or convert the model again"}
 	}
-	m.batch = newBatch(p.batch, p.sequences)
+	m.batch = newBatch(p.Batch, p.Sequences)
 	m.sampler = sample.New(v.Len())
 	m.watcher.flag = m.cancel
-	for i := p.sequences - 1; i >= 0; i-- {
+	for i := p.Sequences - 1; i >= 0; i-- {
 		m.unused = append(m.unused, C.llama_seq_id(i))
 	}
 	m.window = int(facts.window)
-	m.small, m.guarded = m.window > 0 && !p.fullWindow, p.guarded
+	m.small, m.guarded = m.window > 0 && !p.FullWindow, p.Guarded
 	m.caps = backend.Capabilities{Logits: true, Embeddings: true, Targets: true,
 		ExactTruncate: !bool(facts.recurrent) && !m.small}
-	m.caps.Drafts = m.caps.ExactTruncate && p.exact
-	m.info = p.info(f, path)
+	m.caps.Drafts = m.caps.ExactTruncate && p.Exact
+	m.info = p.Info(f, path)
 	m.info.WindowOnly = m.small
 	m.info.TrainedContext = int(facts.trained_context)
 	m.info.EmbeddingLength, m.info.Layers = int(facts.width), int(facts.layers)
@@ -285,13 +222,14 @@ func reason(e *C.struct_shim_error) string {
 }
 
 // loadWeights sets m.model, or leaves it nil if the engine refused the file.
-func (m *Model) loadWeights(ctx context.Context, path, opened string, p *plan, cfg backend.Config, split bool) error {
+func (m *Model) loadWeights(ctx context.Context, path, opened string, p *plan.Plan, cfg backend.Config,
+	split bool) error {
 	target := &progress{ctx: ctx, call: cfg.Progress}
 	handle := cgo.NewHandle(target)
 	defer handle.Delete()
 	name := C.CString(opened)
 	defer C.free(unsafe.Pointer(name))
-	options := C.struct_shim_load_options{gpu_layers: C.int32_t(p.gpuLayers), _map: C.bool(!cfg.NoMemoryMap),
+	options := C.struct_shim_load_options{gpu_layers: C.int32_t(p.GPULayers), _map: C.bool(!cfg.NoMemoryMap),
 		default_split: C.bool(split), progress: C.uintptr_t(handle)}
 	m.model = C.shim_load(m.engine, name, &options, m.failure)
 	if !target.stopped {
@@ -307,23 +245,26 @@ func (m *Model) loadWeights(ctx context.Context, path, opened string, p *plan, c
 	return &backend.LoadError{Path: path, Reason: backend.LoadCanceled, Detail: "canceled"}
 }
 
-func notGenerative(path, arch string) error {
-	return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
-		Detail: fmt.Sprintf("models of architecture %q do not generate text token by token", arch),
-		Advice: "choose a decoder-only language model"}
-}
+// The engine has arrays of this length. The constant does not compile if the contract allows more.
+const _ = uint(C.GGML_MAX_N_THREADS - backend.MaxThreads)
 
-// info describes the model from its header and plan.
-func (p *plan) info(f *gguf.File, path string) backend.Info {
-	info := backend.Info{
-		Architecture: f.Architecture(), Path: path, Device: p.device,
-		ContextSize: p.context, CacheTokens: p.cells, ContextReason: p.why, Sequences: p.sequences,
-		BatchSize: p.batch, Threads: p.threads, GPULayers: p.gpuLayers, Memory: p.takes,
-		Quantization: f.FileType(), Header: f.Digest,
+// cacheTypes and flash are the engine's names for what a plan has.
+var (
+	cacheTypes = map[string]C.enum_ggml_type{"f16": C.GGML_TYPE_F16, "f32": C.GGML_TYPE_F32, "bf16": C.GGML_TYPE_BF16,
+		"q8_0": C.GGML_TYPE_Q8_0, "q4_0": C.GGML_TYPE_Q4_0}
+	flash = map[plan.Flash]C.enum_llama_flash_attn_type{plan.FlashAuto: C.LLAMA_FLASH_ATTN_TYPE_AUTO,
+		plan.FlashOn: C.LLAMA_FLASH_ATTN_TYPE_ENABLED, plan.FlashOff: C.LLAMA_FLASH_ATTN_TYPE_DISABLED}
+)
+
+// contextOptions are what the engine is told of a plan.
+func contextOptions(p *plan.Plan) C.struct_shim_context_options {
+	o := C.struct_shim_context_options{
+		cells: C.uint32_t(p.Cells), batch: C.uint32_t(p.Batch), sequences: C.uint32_t(p.Sequences),
+		threads: C.int32_t(p.EngineThreads()), flash: flash[p.Flash], cache: cacheTypes[p.CacheType],
+		full_window: C.bool(p.FullWindow), offload: C.bool(p.GPULayers > 0),
 	}
-	if info.Name, _ = f.String("general.name"); info.Name == "" {
-		info.Name = strings.TrimSuffix(filepath.Base(path), ".gguf")
+	if p.Guarded { // see sequence.guard
+		o.sequences *= 2
 	}
-	info.ChatTemplate, _ = f.String("tokenizer.chat_template")
-	return info
+	return o
 }

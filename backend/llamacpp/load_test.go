@@ -15,6 +15,7 @@ import (
 
 	"runner/backend"
 	"runner/backend/gguf"
+	"runner/backend/llamacpp/plan"
 	"runner/models"
 	"runner/models/installed"
 	"runner/models/random"
@@ -172,19 +173,19 @@ func TestNewer(t *testing.T) {
 		p.tensors[i].Type = 40 // NVFP4
 	})
 	for _, path := range []string{qwen, gemma, tokenizer, format} {
-		if err := Check(path); !errors.Is(err, ErrNewer) {
+		if err := Check(path); !errors.Is(err, plan.ErrNewer) {
 			t.Errorf("the engine in the program: %v", err)
 		}
 		if err := CheckFor(path, "/engine", "0.5.0", []string{"gpt-oss", "qwen35", "gemma4"}); err != nil {
 			t.Errorf("an engine that knows it: %v", err)
 		}
 	}
-	if err := CheckFor(qwen, "/engine", "0.5.0", []string{"gemma4"}); !errors.Is(err, ErrNewer) {
+	if err := CheckFor(qwen, "/engine", "0.5.0", []string{"gemma4"}); !errors.Is(err, plan.ErrNewer) {
 		t.Errorf("an engine that does not know it: %v", err)
 	}
 	for _, architecture := range []string{"gptoss", "clip", "bert"} {
 		path := rewritten(t, func(p *parts) { p.set("general.architecture", architecture) })
-		if err := Check(path); err == nil || errors.Is(err, ErrNewer) {
+		if err := Check(path); err == nil || errors.Is(err, plan.ErrNewer) {
 			t.Errorf("%s: %v", architecture, err)
 		}
 		if err := CheckFor(path, "/engine", "0.5.0", []string{architecture}); err == nil {
@@ -212,7 +213,7 @@ func TestProgress(t *testing.T) {
 		t.Errorf("progress %v", seen)
 	}
 	i := m.Info()
-	if i.Architecture != "gpt-oss" || i.ContextSize != 256 || i.Sequences != 4 || i.BatchSize != tinyBatch ||
+	if i.Architecture != "gpt-oss" || i.ContextSize != 256 || i.Sequences != 4 || i.BatchSize != 256 ||
 		i.Threads != 1 || len(i.Header) != 64 || i.Digest != "" {
 		t.Errorf("info %+v", i)
 	}

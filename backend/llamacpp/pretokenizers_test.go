@@ -2,47 +2,15 @@ package llamacpp
 
 import (
 	"errors"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"runner/backend"
+	"runner/backend/llamacpp/plan"
 	"runner/models/random"
 	"runner/models/random/ggufwriter"
 )
-
-// TestPretokenizers compares the list with the engine's source.
-func TestPretokenizers(t *testing.T) {
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/ollama/ollama").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	src, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "llama", "llama.cpp", "src", "llama-vocab.cpp"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, table, _ := strings.Cut(string(src), "only BPE models have pre-tokenizers")
-	table, _, _ = strings.Cut(table, "unrecognized pre-tokenizer")
-	engine := map[string]bool{}
-	for _, m := range regexp.MustCompile(`tokenizer_pre == "([^"]+)"`).FindAllStringSubmatch(table, -1) {
-		engine[m[1]] = true
-		if !knownPretokenizers[m[1]] {
-			t.Errorf("%q is missing here", m[1])
-		}
-	}
-	if len(engine) < 60 {
-		t.Fatalf("found %d names in the engine's source", len(engine))
-	}
-	for name := range knownPretokenizers {
-		if !engine[name] {
-			t.Errorf("%q is not in the engine's list", name)
-		}
-	}
-}
 
 // named writes a small model whose pre-tokenizer has the name; "" leaves the key out. It has a token of two digits.
 func named(t testing.TB, name string) string {
@@ -62,7 +30,7 @@ func TestPretokenizerOfTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkPretokenizers(t, e)
-	if err := e.Check(named(t, "warp-9")); !errors.Is(err, ErrPretokenizer) || !errors.Is(err, ErrNewer) {
+	if err := e.Check(named(t, "warp-9")); !errors.Is(err, plan.ErrPretokenizer) || !errors.Is(err, plan.ErrNewer) {
 		t.Errorf("checked without loading: %v", err)
 	}
 }
@@ -73,7 +41,7 @@ func TestFolderPretokenizer(t *testing.T) {
 	e := folderEngine(t)
 	checkPretokenizers(t, e)
 	path := named(t, "joyai-llm")
-	if err := builtin.Check(path); !errors.Is(err, ErrPretokenizer) {
+	if err := builtin.Check(path); !errors.Is(err, plan.ErrPretokenizer) {
 		t.Errorf("the compiled-in engine: %v", err)
 	}
 	m, err := e.Open(t.Context(), path, backend.Config{ContextSize: 64, Sequences: 1, Threads: 1})
@@ -130,10 +98,10 @@ func checkPretokenizers(t *testing.T, e *Engine) {
 	m, err := open(named(t, "warp-9"), false)
 	var load *backend.LoadError
 	if m != nil || !errors.As(err, &load) || load.Reason != backend.LoadUnknownPretokenizer ||
-		!errors.Is(err, ErrPretokenizer) || !strings.Contains(load.Hint(), "--any-pretokenizer") {
+		!errors.Is(err, plan.ErrPretokenizer) || !strings.Contains(load.Hint(), "--any-pretokenizer") {
 		t.Errorf("an unknown name: %v", err)
 	}
-	if e.folder != "" {
+	if e.facts.Folder != "" {
 		m, err := open(writeModel(t, random.Config{Architecture: "gemma4", Layers: 4, Vocabulary: 512}), false)
 		if err != nil || m.Info().DefaultSplit != "" {
 			t.Errorf("gemma4, whose pre-tokenizer has no name: %v", err)

@@ -3,15 +3,10 @@ package llamacpp
 // #include "shim.h"
 import "C"
 
-import "runner/backend/llamacpp/machine"
-
-// Device is a device other than the CPU on which the engine can compute.
-type Device struct {
-	// Name is the engine's name, for instance "CUDA0". Description is for people to read.
-	Name, Description string
-	// MemoryFree and MemoryTotal are in bytes.
-	MemoryFree, MemoryTotal int64
-}
+import (
+	"runner/backend/llamacpp/machine"
+	"runner/backend/llamacpp/plan"
+)
 
 // Feature is a processor feature that the engine was compiled for, or a library that it was built with.
 type Feature struct{ Backend, Name, Value string }
@@ -19,7 +14,7 @@ type Feature struct{ Backend, Name, Value string }
 // System is what the engine can use.
 type System struct {
 	Machine machine.Resources
-	Devices []Device
+	Devices []plan.Device
 	// Libraries are the device libraries found with the program or in the engine's folder.
 	Libraries []Library
 	Features  []Feature
@@ -39,7 +34,7 @@ func SystemInfo() (System, error) {
 
 // System returns what the engine can use.
 func (e *Engine) System() System {
-	s := System{Machine: machine.Now(), Devices: e.devices(), Libraries: e.libraries, Kernels: e.kernels}
+	s := System{Machine: machine.Now(), Devices: e.devices(), Libraries: e.libraries, Kernels: e.facts.Kernels}
 	for i := range C.shim_registries(e.c) {
 		for j := C.size_t(0); ; j++ {
 			f := C.shim_feature(e.c, i, j)
@@ -54,15 +49,16 @@ func (e *Engine) System() System {
 }
 
 // devices lists the GPUs.
-func (e *Engine) devices() []Device {
-	var list []Device
+func (e *Engine) devices() []plan.Device {
+	var list []plan.Device
 	for i := C.size_t(0); ; i++ {
 		d := C.shim_device_at(e.c, i)
 		if d.name == nil {
 			return list
 		}
 		if d._type == C.GGML_BACKEND_DEVICE_TYPE_GPU || d._type == C.GGML_BACKEND_DEVICE_TYPE_IGPU {
-			list = append(list, Device{C.GoString(d.name), C.GoString(d.description), int64(d.free), int64(d.total)})
+			list = append(list, plan.Device{Name: C.GoString(d.name), Description: C.GoString(d.description),
+				MemoryFree: int64(d.free), MemoryTotal: int64(d.total)})
 		}
 	}
 }

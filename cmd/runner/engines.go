@@ -18,6 +18,7 @@ import (
 	"runner/backend/child/protocol"
 	"runner/backend/llamacpp"
 	"runner/backend/llamacpp/enginefolder"
+	"runner/backend/llamacpp/plan"
 	"runner/cmd/runner/cli"
 	"runner/hint"
 )
@@ -42,7 +43,7 @@ func choose(ctx context.Context, path, given string, warn func(string)) (string,
 		return given, e.check(path)
 	}
 	refused := llamacpp.Check(path)
-	if !errors.Is(refused, llamacpp.ErrNewer) {
+	if !errors.Is(refused, plan.ErrNewer) {
 		return "", refused
 	}
 	list := installed(ctx)
@@ -59,12 +60,12 @@ func choose(ctx context.Context, path, given string, warn func(string)) (string,
 		if e.problem != nil {
 			continue
 		}
-		if err := e.check(path); !errors.Is(err, llamacpp.ErrNewer) {
+		if err := e.check(path); !errors.Is(err, plan.ErrNewer) {
 			return e.folder, err
 		}
 		tried = append(tried, llama+" "+e.Version+" in "+e.folder)
 	}
-	if errors.Is(refused, llamacpp.ErrPretokenizer) {
+	if errors.Is(refused, plan.ErrPretokenizer) {
 		return "", nil // the configuration may allow it
 	}
 	return "", noEngine(refused, tried)

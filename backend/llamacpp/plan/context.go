@@ -1,4 +1,4 @@
-package llamacpp
+package plan
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package llamacpp
+package plan
 
 import (
 	"errors"
@@ -13,9 +13,9 @@ import (
 // ErrNewer is in the errors about models that this engine cannot run and that a newer llama.cpp may run.
 var ErrNewer = errors.New("a newer llama.cpp may run this model")
 
-// checkModel checks what the engine would trust or assert, so that no file can end the process. Each rule was added
+// Check checks what the engine would trust or assert, so that no file can end the process. Each rule was added
 // for a file that did; see TestMutatedFiles.
-func (e *Engine) checkModel(path string, files []*gguf.File) error {
+func (e *Engine) Check(path string, files []*gguf.File) error {
 	f := files[0]
 	arch := f.Architecture()
 	switch {
@@ -28,14 +28,14 @@ func (e *Engine) checkModel(path string, files []*gguf.File) error {
 		return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
 			Detail: "is an image or audio encoder, not a language model",
 			Advice: "use the language model that it belongs to"}
-	case e.others[arch]:
-		return notGenerative(path, arch)
-	case !e.generative[arch]:
+	case e.Others[arch]:
+		return NotGenerative(path, arch)
+	case !e.Generative[arch]:
 		return e.tooOld(path, fmt.Sprintf("unknown architecture %.40q", arch))
 	}
 	kind, ok := f.String("tokenizer.ggml.model")
 	switch {
-	case !ok || kind == "gpt2" || kind == "llama" || kind == "gemma4" && e.folder != "":
+	case !ok || kind == "gpt2" || kind == "llama" || kind == "gemma4" && e.Folder != "":
 	case kind == "gemma4":
 		return e.tooOld(path, fmt.Sprintf("unknown tokenizer type %q", kind))
 	default:
@@ -65,11 +65,11 @@ func (e *Engine) checkModel(path string, files []*gguf.File) error {
 // tooOld refuses a file that a newer engine may run.
 func (e *Engine) tooOld(path, detail string) error {
 	advice := "choose a model that it supports"
-	if e.folder == "" {
+	if e.Folder == "" {
 		advice = "use a newer one with --engine, or " + advice
 	}
 	return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture, Detail: detail, Err: ErrNewer,
-		Advice: "this engine is llama.cpp " + e.version + "; " + advice}
+		Advice: "this engine is llama.cpp " + e.Version + "; " + advice}
 }
 
 // ollamaFile refuses files of Ollama's own store. Their gpt-oss weights have other names, and some have another
@@ -150,7 +150,7 @@ func (e *Engine) checkTensors(f *gguf.File) error {
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
 		name := t.Type.String()
-		if computableNew[name] && e.folder == "" {
+		if computableNew[name] && e.Folder == "" {
 			return &newFormatError{t.Name, name}
 		}
 		if !computable[name] && !computableNew[name] {
@@ -171,3 +171,10 @@ func (e *newFormatError) Error() string {
 }
 
 func (e *newFormatError) Unwrap() error { return ErrNewer }
+
+// NotGenerative refuses a model that generates no text token by token.
+func NotGenerative(path, arch string) error {
+	return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
+		Detail: fmt.Sprintf("models of architecture %q do not generate text token by token", arch),
+		Advice: "choose a decoder-only language model"}
+}

@@ -1,17 +1,34 @@
-package llamacpp
+package plan
 
 import (
 	"errors"
 	"math"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"runner/backend"
 	"runner/backend/gguf"
-	"runner/backend/llamacpp/kernels"
 	"runner/backend/llamacpp/machine"
 	"runner/models/random"
 )
+
+// own is an engine with the runner's own kernels.
+var own = func() Engine {
+	e := BuiltIn()
+	e.Kernels, e.Formats = "AVX2", []string{"F32", "MXFP4", "Q8_0"}
+	return e
+}()
+
+// writeModel writes a random model and returns its path.
+func writeModel(t *testing.T, c random.Config) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "model.gguf")
+	if err := random.WriteFile(path, c); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
 
 // shape20B is the shape of gpt-oss-20b as its header states it.
 func shape20B() *shape {
@@ -33,7 +50,7 @@ func TestCacheBytes(t *testing.T) {
 	if got := s.cacheBytes(1000, 0, false, 64); got != 1000*24<<10 {
 		t.Errorf("cache of 1,000 tokens with empty windows: %d bytes", got)
 	}
-	p := &plan{cells: 32768, sequences: 4, batch: 512}
+	p := &Plan{Cells: 32768, Sequences: 4, Batch: 512}
 	if got := p.windowCells(s); got != 1024 { // 4*128+512
 		t.Errorf("window cache of %d cells", got)
 	}
@@ -47,14 +64,10 @@ func TestHeaderShape(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newShape([]*gguf.File{f})
+	s := newShape([]*gguf.File{f}, nil)
 	if s.layers != 3 || s.window != 128 || s.vocab != 512 || s.perToken[0] != 2*64 || !s.sliding[0] || s.sliding[1] ||
 		!s.sliding[2] {
 		t.Errorf("shape %+v", s)
-	}
-	m := openModel(t, writeModel(t, random.Config{Layers: 3}), backend.Config{})
-	if s.weights != m.Info().Bytes {
-		t.Errorf("the header says %d bytes of weights, the engine %d", s.weights, m.Info().Bytes)
 	}
 }
 
@@ -75,7 +88,7 @@ func TestShapes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := newShape([]*gguf.File{f})
+		s := newShape([]*gguf.File{f}, nil)
 		if !slices.Equal(s.perToken, c.perToken) || !slices.Equal(s.sliding, c.sliding) || s.state != c.state {
 			t.Errorf("%s: %+v", c.architecture, s)
 		}
@@ -104,13 +117,13 @@ func TestFit(t *testing.T) {
 		{"asked for windows", 8 << 10, 64 << 10, backend.Config{FullWindow: "off"}, false, false},
 		{"mapped weights exceed all memory", 8 << 10, 10 << 10, backend.Config{}, true, true},
 	} {
-		p := &plan{cells: 32768, sequences: 4, batch: 512}
+		p := &Plan{Cells: 32768, Sequences: 4, Batch: 512}
 		here := machine.Resources{MemoryAvailable: c.available << 20, MemoryTotal: c.total << 20}
 		err := p.fit("x", c.cfg, s, 64, here, fail)
 		var e *backend.LoadError
 		if (err != nil) != c.tooBig || c.tooBig && (!errors.As(err, &e) || e.Reason != backend.LoadTooBig) ||
-			p.fullWindow != c.full {
-			t.Errorf("%s: full window %t, %v", c.name, p.fullWindow, err)
+			p.FullWindow != c.full {
+			t.Errorf("%s: full window %t, %v", c.name, p.FullWindow, err)
 		}
 	}
 }
@@ -119,10 +132,10 @@ func TestFit(t *testing.T) {
 func TestNoHeaderFitsByOverflow(t *testing.T) {
 	s := shape20B()
 	s.perToken[0] = math.MaxInt64
-	p := &plan{cells: 32768, sequences: 4, batch: 512}
+	p := &Plan{Cells: 32768, Sequences: 4, Batch: 512}
 	err := p.fit("x", backend.Config{}, s, 64, machine.Resources{MemoryAvailable: 8 << 30, MemoryTotal: 64 << 30}, nil)
 	if e := (*backend.LoadError)(nil); !errors.As(err, &e) || e.Reason != backend.LoadTooBig {
-		t.Errorf("a cache of %d bytes: %v", s.cacheBytes(p.cells, 0, true, 64), err)
+		t.Errorf("a cache of %d bytes: %v", s.cacheBytes(p.Cells, 0, true, 64), err)
 	}
 	if n := valuesPerToken(1<<40, 1<<40, 1<<40); n != math.MaxInt64 {
 		t.Errorf("2^40 heads of two times 2^40 values: %d", n)
@@ -136,17 +149,13 @@ func TestNoHeaderFitsByOverflow(t *testing.T) {
 // process, so that would leave loaded models with one thread each.
 func TestHelpIsNotWithdrawn(t *testing.T) {
 	path := writeModel(t, random.Config{Layers: 1})
-	openModel(t, path, backend.Config{}) // starts the engine
-	if kernels.Offer() == "" {
-		t.Skip("the processor can run none of the package's kernels, so there are no helpers")
-	}
 	f, err := gguf.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for threads, helped := range map[int]bool{1: false, 2: true} {
-		p, err := newPlan(path, []*gguf.File{f}, backend.Config{Threads: threads}, machine.Resources{}, 0, &builtin, nil)
-		if err != nil || p.helped != helped || p.engineThreads() != 1 {
+		p, err := New(path, []*gguf.File{f}, backend.Config{Threads: threads}, machine.Resources{}, 0, &own, nil)
+		if err != nil || p.Helped != helped || p.EngineThreads() != 1 {
 			t.Errorf("%d threads: %+v, %v", threads, p, err)
 		}
 	}
@@ -155,7 +164,6 @@ func TestHelpIsNotWithdrawn(t *testing.T) {
 // TestTinyModelsTakeOneHelper checks the default: one helper where the kernels can be helped, one thread elsewhere.
 func TestTinyModelsTakeOneHelper(t *testing.T) {
 	path := writeModel(t, random.Config{Layers: 1})
-	openModel(t, path, backend.Config{}) // starts the engine
 	f, err := gguf.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -169,11 +177,8 @@ func TestTinyModelsTakeOneHelper(t *testing.T) {
 		{8, backend.Config{}, 2, true}, {1, backend.Config{}, 1, false}, {8, backend.Config{Threads: 3}, 3, true},
 		{8, backend.Config{CacheType: "f32"}, 1, false},
 	} {
-		if kernels.Offer() == "" && c.helped {
-			c.want, c.helped = max(c.cfg.Threads, 1), false
-		}
-		p, err := newPlan(path, []*gguf.File{f}, c.cfg, machine.Resources{Cores: c.cores}, 0, &builtin, nil)
-		if err != nil || p.threads != c.want || p.helped != c.helped {
+		p, err := New(path, []*gguf.File{f}, c.cfg, machine.Resources{Cores: c.cores}, 0, &own, nil)
+		if err != nil || p.Threads != c.want || p.Helped != c.helped {
 			t.Errorf("%d cores, %+v: %+v, %v", c.cores, c.cfg, p, err)
 		}
 	}
@@ -201,8 +206,8 @@ func TestTinyModelsTakeSmallerSteps(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.cfg.ContextSize = 1024
-		p, err := newPlan(path, []*gguf.File{f}, c.cfg, machine.Resources{Cores: 1}, 0, &builtin, c.gpus)
-		if err != nil || p.batch != c.want {
+		p, err := New(path, []*gguf.File{f}, c.cfg, machine.Resources{Cores: 1}, 0, &own, c.gpus)
+		if err != nil || p.Batch != c.want {
 			t.Errorf("%d layers, %+v, %d GPUs: %+v, %v", c.model.Layers, c.cfg, len(c.gpus), p, err)
 		}
 	}
@@ -219,24 +224,15 @@ func TestOffload(t *testing.T) {
 		if c.gib > 0 {
 			gpus = []Device{{Name: "GPU0", Description: "a GPU", MemoryFree: c.gib << 30}}
 		}
-		p := &plan{cells: 8192, sequences: 4, batch: 512}
+		p := &Plan{Cells: 8192, Sequences: 4, Batch: 512}
 		p.offload(backend.Config{GPULayers: c.layers}, s, 64, gpus)
-		if p.gpuLayers != c.want {
-			t.Errorf("%d layers asked, %d GiB: %d layers", c.layers, c.gib, p.gpuLayers)
+		if p.GPULayers != c.want {
+			t.Errorf("%d layers asked, %d GiB: %d layers", c.layers, c.gib, p.GPULayers)
 		}
 	}
-	p := &plan{cells: 8192, sequences: 4, batch: 512}
+	p := &Plan{Cells: 8192, Sequences: 4, Batch: 512}
 	p.offload(backend.Config{GPULayers: -1}, s, 64, []Device{{MemoryFree: 8 << 30}})
-	if p.gpuLayers < 8 || p.gpuLayers > 18 {
-		t.Errorf("on 8 GiB: %d layers", p.gpuLayers)
+	if p.GPULayers < 8 || p.GPULayers > 18 {
+		t.Errorf("on 8 GiB: %d layers", p.GPULayers)
 	}
-}
-
-// TestSystem checks that the engine names what it was compiled for.
-func TestSystem(t *testing.T) {
-	s, err := SystemInfo()
-	if err != nil || len(s.Features) == 0 {
-		t.Errorf("system %+v, %v", s, err)
-	}
-	t.Logf("%+v", s)
 }

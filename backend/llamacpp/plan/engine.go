@@ -1,6 +1,48 @@
-package llamacpp
+package plan
 
-import "strings"
+import (
+	"maps"
+	"strings"
+)
+
+// Engine is what a plan depends on about an engine.
+type Engine struct {
+	Version string
+	// Folder is where the engine's libraries are. It is empty for the compiled-in engine.
+	Folder string
+	// Kernels names the instructions of the runner's own kernels, and Formats are the formats of weights that they read.
+	// Both are empty if only the engine's kernels run.
+	Kernels string
+	Formats []string
+	// Generative are the architectures that generate text token by token. Others are the rest.
+	Generative, Others map[string]bool
+}
+
+// BuiltIn describes the compiled-in engine, without the runner's own kernels.
+func BuiltIn() Engine {
+	return Engine{Version: builtinVersion, Generative: architectures, Others: others}
+}
+
+// builtinVersion is the commit of llama.cpp in the Go module.
+const builtinVersion = "ec98e2002 (December 2025)"
+
+// InFolder describes the engine in a folder, which has a list of architectures.
+func InFolder(folder, version string, list []string) Engine {
+	e := Engine{Folder: folder, Version: version, Generative: map[string]bool{},
+		Others: set(notTokenByToken + notTokenByTokenNew)}
+	for _, name := range list {
+		if name != "unknown" && !e.Others[name] {
+			e.Generative[name] = true
+		}
+	}
+	return e
+}
+
+// Unlisted gives an engine in a folder that lists no architectures those of the compiled-in engine.
+func (e *Engine) Unlisted() {
+	maps.Copy(e.Generative, architectures)
+	delete(e.Generative, "solar") // only Ollama's llama.cpp has it
+}
 
 // architectures are the entries of LLM_ARCH_NAMES in this version of llama.cpp that generate text token by token.
 // others are the rest. A test compares both with the engine.

@@ -1,52 +1,67 @@
-package llamacpp
-
-// #include "shim.h"
-import "C"
+package plan
 
 import (
 	"fmt"
 	"math"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
 	"runner/backend"
 	"runner/backend/gguf"
-	"runner/backend/llamacpp/kernels"
 	"runner/backend/llamacpp/machine"
 )
 
 // Limits on a Config in addition to the contract's.
 const (
-	maxSequences = 128 // half of LLAMA_MAX_SEQ, see sequence.protect
+	maxSequences = 128 // half of LLAMA_MAX_SEQ: a sequence may have a second id, see Plan.Guarded
 	maxBatch     = 1 << 14
 )
 
-// The engine has arrays of this length. The constant does not compile if the contract allows more.
-const _ = uint(C.GGML_MAX_N_THREADS - backend.MaxThreads)
-
-// plan is a Config in which every default is decided.
-type plan struct {
-	context, sequences, cells, batch, threads, gpuLayers int
-	// helped reports that the engine computes with one thread, and that the other threads help the runner's own
+// Plan is a Config in which every default is decided.
+type Plan struct {
+	// Context is the longest sequence in tokens, and Cells are the tokens that the shared cache holds.
+	Context, Sequences, Cells, Batch, Threads, GPULayers int
+	// Helped reports that the engine computes with one thread, and that the other threads help the runner's own
 	// kernels. A plan with one thread does not change the number of helpers of other models.
-	helped bool
+	Helped bool
 
-	fullWindow bool
-	// guarded reports that every sequence has a second id, see sequence.guard.
-	guarded bool
-	// sized reports that the sizes, and fullWindow with them, were chosen by the available memory.
+	FullWindow bool
+	// Guarded reports that every sequence has a second id.
+	Guarded bool
+	// sized reports that the sizes, and FullWindow with them, were chosen by the available memory.
 	sized bool
 	// why explains the context to people.
-	why       string
-	flash     C.enum_llama_flash_attn_type
-	cacheType C.enum_ggml_type
+	why   string
+	Flash Flash
+	// CacheType is the format of the cache's numbers.
+	CacheType string
 	device    string
-	// own reports that the runner's own kernels read all weights. exact reports that a token's logits depend on its
+	// Own reports that the runner's own kernels read all weights. Exact reports that a token's logits depend on its
 	// sequence alone, see package kernels.
-	own, exact bool
-	// takes is the memory that the model needs.
-	takes backend.Memory
+	Own, Exact bool
+	// Takes is the memory that the model needs.
+	Takes backend.Memory
+}
+
+// Flash says whether attention is computed without a matrix of scores.
+type Flash int
+
+// The settings of flash attention. The engine decides with FlashAuto.
+const (
+	FlashAuto Flash = iota
+	FlashOn
+	FlashOff
+)
+
+// Device is a device other than the CPU on which the engine can compute.
+type Device struct {
+	// Name is the engine's name, for instance "CUDA0". Description is for people to read.
+	Name, Description string
+	// MemoryFree and MemoryTotal are in bytes.
+	MemoryFree, MemoryTotal int64
 }
 
 // Helpers are faster than threads of the engine for weights of up to mostHelped bytes, and for up to fewThreads
@@ -70,46 +85,40 @@ const (
 )
 
 // cacheTypes are the cache's element types with their bytes per 32 values.
-var cacheTypes = map[string]struct {
-	id    C.enum_ggml_type
-	bytes int64
-}{
-	"f16": {C.GGML_TYPE_F16, 64}, "f32": {C.GGML_TYPE_F32, 128}, "bf16": {C.GGML_TYPE_BF16, 64},
-	"q8_0": {C.GGML_TYPE_Q8_0, 34}, "q4_0": {C.GGML_TYPE_Q4_0, 18},
-}
+var cacheTypes = map[string]int64{"f16": 64, "f32": 128, "bf16": 64, "q8_0": 34, "q4_0": 18}
 
-// newPlan decides the sizes and refuses what does not fit into memory. promised is the memory that loaded models
+// New decides the sizes and refuses what does not fit into memory. promised is the memory that loaded models
 // will still take.
-func newPlan(path string, files []*gguf.File, cfg backend.Config, here machine.Resources, promised int64,
-	e *Engine, gpus []Device) (*plan, error) {
+func New(path string, files []*gguf.File, cfg backend.Config, here machine.Resources, promised int64,
+	e *Engine, gpus []Device) (*Plan, error) {
 	fail := func(detail, advice string) error {
 		return &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: detail, Advice: advice}
 	}
-	shape := newShape(files)
-	if e.folder != "" {
+	shape := newShape(files, e.Formats)
+	if e.Folder != "" {
 		shape.repacked = shape.repackedNew
 	}
-	p := &plan{context: cfg.ContextSize, sequences: cfg.Sequences, cells: cfg.CacheTokens, batch: cfg.BatchSize,
-		threads: cfg.Threads}
-	if p.sequences == 0 {
-		p.sequences = 4
+	p := &Plan{Context: cfg.ContextSize, Sequences: cfg.Sequences, Cells: cfg.CacheTokens, Batch: cfg.BatchSize,
+		Threads: cfg.Threads}
+	if p.Sequences == 0 {
+		p.Sequences = 4
 	}
-	if p.batch == 0 {
-		p.batch = usualBatch
+	if p.Batch == 0 {
+		p.Batch = usualBatch
 		if onGPU := len(gpus) > 0 && cfg.GPULayers != 0; shape.weights <= tiny && !onGPU {
-			p.batch = tinyBatch
+			p.Batch = tinyBatch
 		}
 	}
-	if p.threads == 0 {
-		p.threads = min(here.Cores, backend.MaxThreads)
+	if p.Threads == 0 {
+		p.Threads = min(here.Cores, backend.MaxThreads)
 	}
 	for _, c := range []struct {
 		name           string
 		v, least, most int
 	}{
-		{"context size", p.context, 0, backend.MaxContextSize}, {"number of sequences", p.sequences, 1, maxSequences},
-		{"cache size", p.cells, 0, backend.MaxContextSize * maxSequences}, {"batch size", p.batch, 1, maxBatch},
-		{"number of threads", p.threads, 1, backend.MaxThreads},
+		{"context size", p.Context, 0, backend.MaxContextSize}, {"number of sequences", p.Sequences, 1, maxSequences},
+		{"cache size", p.Cells, 0, backend.MaxContextSize * maxSequences}, {"batch size", p.Batch, 1, maxBatch},
+		{"number of threads", p.Threads, 1, backend.MaxThreads},
 	} {
 		if c.v < c.least || c.v > c.most {
 			detail := fmt.Sprintf("the %s %d is not between %d and %d", c.name, c.v, c.least, c.most)
@@ -120,57 +129,57 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, here machine.R
 	if name == "" {
 		name = "f16"
 	}
-	kind, ok := cacheTypes[name]
+	bytes32, ok := cacheTypes[name]
 	if !ok {
 		return nil, fail(fmt.Sprintf("unknown cache type %q", cfg.CacheType), "use f16, f32, bf16, q8_0 or q4_0")
 	}
-	p.cacheType = kind.id
+	p.CacheType = name
 	switch cfg.FlashAttention {
 	case "", "auto":
-		p.flash = C.LLAMA_FLASH_ATTN_TYPE_AUTO
+		p.Flash = FlashAuto
 	case "on":
-		p.flash = C.LLAMA_FLASH_ATTN_TYPE_ENABLED
+		p.Flash = FlashOn
 	case "off":
-		p.flash = C.LLAMA_FLASH_ATTN_TYPE_DISABLED
+		p.Flash = FlashOff
 	default:
 		return nil, fail(fmt.Sprintf("unknown flash attention setting %q", cfg.FlashAttention), "use auto, on or off")
 	}
-	if p.flash == C.LLAMA_FLASH_ATTN_TYPE_DISABLED && (name == "q8_0" || name == "q4_0") {
+	if p.Flash == FlashOff && (name == "q8_0" || name == "q4_0") {
 		return nil, fail("a quantized cache requires flash attention", "turn flash attention on or use the cache type f16")
 	}
-	p.choose(cfg, shape, kind.bytes, here, promised, gpus)
-	p.cells = (p.cells + 255) / 256 * 256 // as the engine rounds it
-	p.batch = min(p.batch, p.cells)
-	p.offload(cfg, shape, kind.bytes, gpus)
-	p.own = shape.own
-	p.exact = e.kernels != "" && p.gpuLayers == 0 && name == "f16" && cfg.FlashAttention != "off"
+	p.choose(cfg, shape, bytes32, here, promised, gpus)
+	p.Cells = (p.Cells + 255) / 256 * 256 // as the engine rounds it
+	p.Batch = min(p.Batch, p.Cells)
+	p.offload(cfg, shape, bytes32, gpus)
+	p.Own = shape.own
+	p.Exact = e.Kernels != "" && p.GPULayers == 0 && name == "f16" && cfg.FlashAttention != "off"
 	if cfg.Threads == 0 && shape.weights <= tiny {
 		most := 1
-		if p.exact {
+		if p.Exact {
 			most = 2
 		}
-		p.threads = min(p.threads, most)
+		p.Threads = min(p.Threads, most)
 	}
-	p.helped = p.exact && p.threads > 1 && (shape.weights <= mostHelped || p.threads <= fewThreads)
-	if err := p.fit(path, cfg, shape, kind.bytes, here, fail); err != nil {
+	p.Helped = p.Exact && p.Threads > 1 && (shape.weights <= mostHelped || p.Threads <= fewThreads)
+	if err := p.fit(path, cfg, shape, bytes32, here, fail); err != nil {
 		return nil, err
 	}
-	p.guarded = p.fullWindow && !(shape.state > 0 && shape.window == 0) // a second recurrent state is of no use
+	p.Guarded = p.FullWindow && !(shape.state > 0 && shape.window == 0) // a second recurrent state is of no use
 	onCPU := p.onCPU(shape)
-	p.takes.Private = p.private(cfg, shape, kind.bytes, onCPU, p.fullWindow)
+	p.Takes.Private = p.private(cfg, shape, bytes32, onCPU, p.FullWindow)
 	if !cfg.NoMemoryMap {
-		p.takes.Mapped = clamp(float64(shape.weights) * onCPU)
+		p.Takes.Mapped = clamp(float64(shape.weights) * onCPU)
 	}
 	return p, nil
 }
 
 // onCPU returns the part of the layers that no GPU holds.
-func (p *plan) onCPU(s *shape) float64 {
-	return 1 - float64(min(p.gpuLayers, s.layers))/float64(max(s.layers, 1))
+func (p *Plan) onCPU(s *shape) float64 {
+	return 1 - float64(min(p.GPULayers, s.layers))/float64(max(s.layers, 1))
 }
 
 // choose decides the context and the cache. The cache goes where the layers are: to GPUs if all of it may go there.
-func (p *plan) choose(cfg backend.Config, s *shape, bytes32 int64, here machine.Resources, promised int64,
+func (p *Plan) choose(cfg backend.Config, s *shape, bytes32 int64, here machine.Resources, promised int64,
 	gpus []Device) {
 	r := room{
 		available: here.MemoryAvailable, weights: clamp(float64(s.weights) + float64(s.repacked)),
@@ -182,43 +191,43 @@ func (p *plan) choose(cfg backend.Config, s *shape, bytes32 int64, here machine.
 			r.available += d.MemoryFree
 		}
 	}
-	w := wish{context: cfg.ContextSize, cells: cfg.CacheTokens, sequences: p.sequences, window: cfg.FullWindow}
+	w := wish{context: cfg.ContextSize, cells: cfg.CacheTokens, sequences: p.Sequences, window: cfg.FullWindow}
 	z := s.size(w, r, func(cells int, full bool) int64 {
 		q := *p
-		q.cells = cells
+		q.Cells = cells
 		return clamp(float64(s.cacheBytes(cells, q.windowCells(s), full, bytes32)) + float64(q.computeBytes(s)))
 	})
-	p.context, p.cells, p.fullWindow, p.sized, p.why = z.context, z.cells, z.full, z.decided, z.why
+	p.Context, p.Cells, p.FullWindow, p.sized, p.why = z.context, z.cells, z.full, z.decided, z.why
 }
 
 // fit decides FullWindow and checks memory. It leaves out the share of layers on GPUs.
-func (p *plan) fit(path string, cfg backend.Config, s *shape, bytes32 int64, here machine.Resources,
+func (p *Plan) fit(path string, cfg backend.Config, s *shape, bytes32 int64, here machine.Resources,
 	fail func(string, string) error) error {
 	onCPU := p.onCPU(s)
 	need := func(full bool) int64 { return p.private(cfg, s, bytes32, onCPU, full) }
 	fits := func(full bool) bool { return here.MemoryAvailable == 0 || need(full) <= here.MemoryAvailable }
 	switch cfg.FullWindow {
 	case "on":
-		p.fullWindow = true
+		p.FullWindow = true
 	case "off":
-		p.fullWindow = s.window == 0
+		p.FullWindow = s.window == 0
 	case "", "auto":
 		if !p.sized {
-			p.fullWindow = s.window == 0 || fits(true)
+			p.FullWindow = s.window == 0 || fits(true)
 		}
 	default:
 		return fail(fmt.Sprintf("unknown full window setting %q", cfg.FullWindow), "use auto, on or off")
 	}
 	// Mapped weights need not be free memory. But a model larger than all memory would be read from disk for every
 	// token.
-	if all := float64(s.weights)*onCPU + float64(need(p.fullWindow)); !cfg.NoMemoryMap && here.MemoryTotal > 0 &&
+	if all := float64(s.weights)*onCPU + float64(need(p.FullWindow)); !cfg.NoMemoryMap && here.MemoryTotal > 0 &&
 		all > float64(here.MemoryTotal) {
 		return &backend.LoadError{Path: path, Reason: backend.LoadTooBig,
 			Advice: "choose a smaller model, a stronger quantization or a smaller context size",
 			Detail: fmt.Sprintf("weights and cache take about %s and this machine has %s of memory",
 				mebibytes(clamp(all)), mebibytes(here.MemoryTotal))}
 	}
-	if fits(p.fullWindow) {
+	if fits(p.FullWindow) {
 		return nil
 	}
 	advice := "choose a smaller context size or fewer sequences"
@@ -231,14 +240,14 @@ func (p *plan) fit(path string, cfg backend.Config, s *shape, bytes32 int64, her
 	}
 	return &backend.LoadError{Path: path, Reason: backend.LoadTooBig, Advice: advice,
 		Detail: fmt.Sprintf("needs about %s of memory for %d cached tokens and %s %s",
-			mebibytes(need(p.fullWindow)), p.cells, mebibytes(here.MemoryAvailable), is)}
+			mebibytes(need(p.FullWindow)), p.Cells, mebibytes(here.MemoryAvailable), is)}
 }
 
 // private returns the memory that the model needs outside mapped files. onCPU is the part of its layers that no GPU
 // holds.
-func (p *plan) private(cfg backend.Config, s *shape, bytes32 int64, onCPU float64, full bool) int64 {
-	n := float64(s.cacheBytes(p.cells, p.windowCells(s), full, bytes32)) * onCPU
-	n += float64(s.state) * float64(p.sequences) * onCPU
+func (p *Plan) private(cfg backend.Config, s *shape, bytes32 int64, onCPU float64, full bool) int64 {
+	n := float64(s.cacheBytes(p.Cells, p.windowCells(s), full, bytes32)) * onCPU
+	n += float64(s.state) * float64(p.Sequences) * onCPU
 	n += float64(p.computeBytes(s))
 	if cfg.NoMemoryMap {
 		n += float64(s.weights) * onCPU
@@ -249,7 +258,7 @@ func (p *plan) private(cfg backend.Config, s *shape, bytes32 int64, onCPU float6
 }
 
 // offload decides how many layers go to GPUs.
-func (p *plan) offload(cfg backend.Config, s *shape, bytes32 int64, gpus []Device) {
+func (p *Plan) offload(cfg backend.Config, s *shape, bytes32 int64, gpus []Device) {
 	p.device = "CPU"
 	if len(gpus) == 0 || cfg.GPULayers == 0 {
 		return
@@ -261,41 +270,30 @@ func (p *plan) offload(cfg backend.Config, s *shape, bytes32 int64, gpus []Devic
 		memory += d.MemoryFree
 	}
 	p.device = strings.Join(names, ", ")
-	if p.gpuLayers = cfg.GPULayers; p.gpuLayers > 0 {
+	if p.GPULayers = cfg.GPULayers; p.GPULayers > 0 {
 		return
 	}
 	// A negative value means all that fit. A tenth of the memory, the buffers and the output layer stay free.
 	room := memory - memory/10 - p.computeBytes(s) - s.output
-	perLayer := (s.weights-s.output+s.cacheBytes(p.cells, p.windowCells(s), true, bytes32))/int64(max(s.layers, 1)) + 1
-	p.gpuLayers = int(max(room, 0) / perLayer)
-	if p.gpuLayers >= s.layers {
-		p.gpuLayers = s.layers + 1 // the engine counts the output as a layer
+	perLayer := (s.weights-s.output+s.cacheBytes(p.Cells, p.windowCells(s), true, bytes32))/int64(max(s.layers, 1)) + 1
+	p.GPULayers = int(max(room, 0) / perLayer)
+	if p.GPULayers >= s.layers {
+		p.GPULayers = s.layers + 1 // the engine counts the output as a layer
 	}
 }
 
 // windowCells returns the size of the small cache for sliding-window layers, as the engine computes it.
-func (p *plan) windowCells(s *shape) int {
-	n := min(int64(p.cells), s.window*int64(p.sequences)+int64(p.batch))
+func (p *Plan) windowCells(s *shape) int {
+	n := min(int64(p.Cells), s.window*int64(p.Sequences)+int64(p.Batch))
 	return int((n + 255) / 256 * 256)
 }
 
-func (p *plan) engineThreads() int {
-	if p.helped {
+// EngineThreads is how many threads the engine computes with.
+func (p *Plan) EngineThreads() int {
+	if p.Helped {
 		return 1
 	}
-	return p.threads
-}
-
-func (p *plan) contextOptions() C.struct_shim_context_options {
-	o := C.struct_shim_context_options{
-		cells: C.uint32_t(p.cells), batch: C.uint32_t(p.batch), sequences: C.uint32_t(p.sequences),
-		threads: C.int32_t(p.engineThreads()), flash: p.flash, cache: p.cacheType,
-		full_window: C.bool(p.fullWindow), offload: C.bool(p.gpuLayers > 0),
-	}
-	if p.guarded {
-		o.sequences *= 2
-	}
-	return o
+	return p.Threads
 }
 
 // shape is the part of a model that determines its memory.
@@ -318,7 +316,7 @@ var slidingPeriod = map[string]int{"gpt-oss": 2, "gemma2": 2, "gemma3": 6, "gemm
 	"llama4": 4,
 	"olmo2":  4, "afmoe": 4, "smallthinker": 4}
 
-func newShape(files []*gguf.File) *shape {
+func newShape(files []*gguf.File, formats []string) *shape {
 	f := files[0]
 	arch := f.Architecture()
 	key := func(name string, def int64) int64 {
@@ -354,7 +352,7 @@ func newShape(files []*gguf.File) *shape {
 					s.repackedNew += t.Size
 				}
 			}
-			s.own = s.own && kernels.Read(t.Type.String())
+			s.own = s.own && slices.Contains(formats, t.Type.String())
 		}
 	}
 	heads := key("attention.head_count", 1)
@@ -419,10 +417,10 @@ func (s *shape) cacheBytes(cells, window int, full bool, bytes32 int64) int64 {
 
 // computeBytes estimates the size of the engine's buffers: logits, a few activations for every token of a batch,
 // the attention mask in two precisions and, without flash attention, the scores of every head.
-func (p *plan) computeBytes(s *shape) int64 {
-	batch, pairs := float64(p.batch), float64(p.batch)*float64(p.cells)
-	n := float64(s.vocab)*4*float64(p.sequences) + batch*4*(8*float64(s.embedding)+3*float64(s.ahead)) + pairs*6 + 64<<20
-	if p.flash == C.LLAMA_FLASH_ATTN_TYPE_DISABLED {
+func (p *Plan) computeBytes(s *shape) int64 {
+	batch, pairs := float64(p.Batch), float64(p.Batch)*float64(p.Cells)
+	n := float64(s.vocab)*4*float64(p.Sequences) + batch*4*(8*float64(s.embedding)+3*float64(s.ahead)) + pairs*6 + 64<<20
+	if p.Flash == FlashOff {
 		n += pairs * 4 * float64(s.heads)
 	}
 	return clamp(n)
@@ -436,3 +434,18 @@ func clamp(x float64) int64 {
 }
 
 func mebibytes(n int64) string { return strconv.FormatInt((n+1<<20-1)>>20, 10) + " MiB" }
+
+// Info describes the model from its header and plan.
+func (p *Plan) Info(f *gguf.File, path string) backend.Info {
+	info := backend.Info{
+		Architecture: f.Architecture(), Path: path, Device: p.device,
+		ContextSize: p.Context, CacheTokens: p.Cells, ContextReason: p.why, Sequences: p.Sequences,
+		BatchSize: p.Batch, Threads: p.Threads, GPULayers: p.GPULayers, Memory: p.Takes,
+		Quantization: f.FileType(), Header: f.Digest,
+	}
+	if info.Name, _ = f.String("general.name"); info.Name == "" {
+		info.Name = strings.TrimSuffix(filepath.Base(path), ".gguf")
+	}
+	info.ChatTemplate, _ = f.String("tokenizer.chat_template")
+	return info
+}

@@ -1,4 +1,4 @@
-package llamacpp
+package plan
 
 import (
 	"errors"
@@ -36,35 +36,36 @@ func pretokenizer(f *gguf.File) (name string, needed bool) {
 	return name, kind == "gpt2"
 }
 
-// checkPretokenizer refuses a file whose pre-tokenizer is not in the engine's list. Engines from folders have no list
+// CheckPretokenizer refuses a file whose pre-tokenizer is not in the engine's list. Engines from folders have no list
 // here.
-func (e *Engine) checkPretokenizer(path string, f *gguf.File) error {
+func (e *Engine) CheckPretokenizer(path string, f *gguf.File) error {
 	name, needed := pretokenizer(f)
-	if !needed || name == "" || e.folder != "" || knownPretokenizers[name] {
+	if !needed || name == "" || e.Folder != "" || knownPretokenizers[name] {
 		return nil
 	}
-	return e.unknownPretokenizer(path, f)
+	return e.UnknownPretokenizer(path, f)
 }
 
-func (e *Engine) unknownPretokenizer(path string, f *gguf.File) error {
+// UnknownPretokenizer refuses a file whose pre-tokenizer the engine does not know.
+func (e *Engine) UnknownPretokenizer(path string, f *gguf.File) error {
 	name, _ := pretokenizer(f)
 	other := "use a newer one with --engine"
-	if e.folder != "" {
+	if e.Folder != "" {
 		other = "use a newer one"
 	}
 	return &backend.LoadError{Path: path, Reason: backend.LoadUnknownPretokenizer,
 		Detail: fmt.Sprintf("unknown pre-tokenizer %.40q, so texts would become other tokens than in training", name),
-		Advice: "this engine is llama.cpp " + e.version + "; " + other + ", or load the model all the same, with worse " +
+		Advice: "this engine is llama.cpp " + e.Version + "; " + other + ", or load the model all the same, with worse " +
 			"answers, with --any-pretokenizer",
 		Err: errors.Join(ErrPretokenizer, ErrNewer)}
 }
 
-// refusesPretokenizer reports whether an engine's message says that it does not know the file's pre-tokenizer.
-func refusesPretokenizer(message string) bool { return strings.Contains(message, unknownMessage) }
+// RefusesPretokenizer reports whether an engine's message says that it does not know the file's pre-tokenizer.
+func RefusesPretokenizer(message string) bool { return strings.Contains(message, unknownMessage) }
 
-// defaultSplit says why the engine splits texts by its default rule, or nothing if the file asks for the rule in use.
+// DefaultSplit says why the engine splits texts by its default rule, or nothing if the file asks for the rule in use.
 // unknown reports that the engine does not know the rule that the file names.
-func defaultSplit(f *gguf.File, unknown bool) string {
+func DefaultSplit(f *gguf.File, unknown bool) string {
 	name, needed := pretokenizer(f)
 	switch {
 	case unknown:
