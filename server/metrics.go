@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"runner/reasoning"
@@ -35,17 +36,21 @@ type metrics struct {
 
 func newMetrics(models prometheus.Collector) *metrics {
 	seconds := []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}
+	registry := prometheus.NewRegistry()
+	registered := promauto.With(registry)
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "runner_" + name, Help: help}, labels)
+		return registered.NewCounterVec(prometheus.CounterOpts{Name: "runner_" + name, Help: help}, labels)
 	}
 	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "runner_" + name, Help: help, Buckets: buckets},
+		return registered.NewHistogramVec(prometheus.HistogramOpts{Name: "runner_" + name, Help: help, Buckets: buckets},
 			labels)
 	}
-	m := &metrics{
-		registry: prometheus.NewRegistry(),
+	registry.MustRegister(models, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return &metrics{
+		registry: registry,
 		requests: counter("requests_total", "HTTP requests, by route and status.", "route", "status"),
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "runner_requests_in_flight",
+		inFlight: registered.NewGauge(prometheus.GaugeOpts{Name: "runner_requests_in_flight",
 			Help: "HTTP requests being answered."}),
 		duration: histogram("request_duration_seconds", "Time from a request's first byte to the last of its answer.",
 			seconds, "route"),
@@ -69,11 +74,6 @@ func newMetrics(models prometheus.Collector) *metrics {
 			"Connections beyond the limits, by why: idle ones that made room, or new ones that were too many of a peer or "+
 				"in all.", "why"),
 	}
-	m.registry.MustRegister(m.requests, m.inFlight, m.duration, m.runs, m.tokens, m.queue, m.firstToken, m.firstAnswer,
-		m.speed, m.prefill, m.decode,
-		m.rationales, m.warnings, m.refusedBy, m.dropped, models, collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return m
 }
 
 func (m *metrics) handler() http.Handler {

@@ -49,20 +49,12 @@ func TestMetricsHaveTheirNames(t *testing.T) {
 		Engine: generation.EngineStats{Crashes: 9, Hangs: 10, Failed: 11, Memory: 12},
 		Remote: generation.RemoteStats{Streams: 15, Replaced: 16, Faults: 17, GaveUp: 18, Down: true,
 			FormsRefused: 19, Other: true}}
-	if len(models.figures) != len(wanted) {
-		t.Errorf("%d figures of models", len(models.figures))
+	if len(figuresOfModels) != len(wanted) {
+		t.Errorf("%d figures of models", len(figuresOfModels))
 	}
-	for _, f := range models.figures {
-		found := false
-		for name, want := range wanted {
-			if strings.Contains(f.desc.String(), `"runner_`+name+`"`) {
-				if found = true; f.of(now) != want {
-					t.Errorf("%s is %v, not %v", name, f.of(now), want)
-				}
-			}
-		}
-		if !found {
-			t.Errorf("%s is not expected", f.desc)
+	for _, f := range figuresOfModels {
+		if want, ok := wanted[f.name]; !ok || f.value(&now) != want {
+			t.Errorf("%s is %v, not %v", f.name, f.value(&now), want)
 		}
 	}
 }
