@@ -22,14 +22,14 @@ import (
 type Delegation struct {
 	// Model gives the model the functions with which it can delegate. If it is not known how the model writes calls, it
 	// gets none, and the run warns with CodeDelegationUnavailable.
-	Model bool
+	Model bool `json:"model,omitempty"`
 	// Specialist, when not nil, hands the user's last message to a specialist, as if the message carried that
 	// instruction.
-	Specialist *delegation.Delegate
+	Specialist *delegation.Delegate `json:"specialist,omitempty"`
 	// Instructions are the instructions that messages carry, by the index of the message.
-	Instructions map[int][]delegation.Instruction
+	Instructions map[int][]delegation.Instruction `json:"-"`
 	// Work says what happens to a specialist's work when it returns.
-	Work Work
+	Work Work `json:"work,omitempty"`
 }
 
 // Work says how much of a specialist's work the main agent gets.

@@ -508,7 +508,7 @@ func TestHiddenSpecialistsAreTracedAndSealed(t *testing.T) {
 	g := f.must(t, req, &observes{traced: &tape,
 		seal: func(text string, _ bool) (string, error) { thoughts = text; return "sealed", nil }})
 	if g.result.Trace != "the id" || g.result.Sealed != "sealed" || len(tape.ends) != 1 || tape.ends[0] != nil ||
-		len(tape.run.Request.Tools) != 2 {
+		len(tape.run.Request.Tools) != 2 || !tape.run.Request.Delegation.Model {
 		t.Errorf("%+v, %v, %+v", g.result, tape.ends, tape.run.Request.Tools)
 	}
 	if !strings.Contains(thoughts, canary+" wonders") || !strings.Contains(thoughts, canary+" works") {

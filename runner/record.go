@@ -22,7 +22,7 @@ type tape struct {
 // record begins the trace of the run before its first turn, if the observer wants one. It waits until the recorder
 // has begun.
 func (j *job) record(t *turn) {
-	req := *t.req
+	req := j.req // not the turn's, which a loop may have changed
 	req.Messages, req.Tools = t.conv.Messages, t.conv.Tools
 	to, err := j.observer.Trace(j.ctx, &generation.TracedRun{Request: &req, Model: j.r.info.Name, Key: j.r.info.Key,
 		Digest: j.r.tracedDigest})
