@@ -130,7 +130,10 @@ func (s *Server) find(p *wire.Principal, name string) (wire.Card, bool) {
 		}
 	}
 	for _, n := range s.namers {
-		if to, ok := n.Named(name); ok && i < 0 {
+		if i >= 0 {
+			break // a namer may have to read a file
+		}
+		if to, ok := n.Named(name); ok {
 			i = wire.Named(cards, to)
 		}
 	}
