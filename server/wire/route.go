@@ -32,8 +32,8 @@ type Permission struct {
 	Named bool
 	// Private: nobody has it at a server without keys that other machines can reach.
 	Private bool
-	// Denied, if not empty, says that without a file of keys nobody has it unless a flag of the server grants it. It is
-	// what those learn who lack it.
+	// Denied is what those learn who lack it. If it is not empty, a server without a file of keys grants the scope only
+	// by a flag.
 	Denied string
 
 	format string
@@ -42,9 +42,13 @@ type Permission struct {
 // permissions are those of all formats, by the names of the formats.
 var permissions = []Permission{{Scope: ScopeGenerate}, {Scope: ScopeEmbed}, {Scope: ScopeModels}, {Scope: ScopeMetrics}}
 
-// Declare adds permissions of a format. The init function of the format's package calls it.
+// Declare adds permissions of a format. The init function of the format's package calls it. A scope that is declared
+// twice panics, because the weaker of the two would win.
 func Declare(format string, list ...Permission) {
 	for _, p := range list {
+		if slices.Contains(Scopes(nil), p.Scope) {
+			panic("two formats declare the permission " + string(p.Scope))
+		}
 		p.format = format
 		permissions = append(permissions, p)
 	}
