@@ -330,3 +330,16 @@ func TestPlainNumbers(t *testing.T) {
 		}
 	}
 }
+
+// U+FFFD in a key is half a surrogate pair only if an escape wrote it.
+func TestKeysWithHalfASurrogatePair(t *testing.T) {
+	for key, broken := range map[string]bool{
+		`\ud800`: true, `\\\ud800`: true, `\ud83d\\\ude00`: true, `\udc00\ud800`: true,
+		`\ufffd`: false, "\ufffd": false, `\\ud800` + "\ufffd": false, `\ud83d\ude00` + "\ufffd": false,
+	} {
+		_, err := Compile(t.Context(), []byte(`{"properties":{"`+key+`":{}}}`), Options{})
+		if (err != nil) != broken {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+}

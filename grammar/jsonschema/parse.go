@@ -148,5 +148,6 @@ func (p *parser) broken(text string, start int64) bool {
 		return false
 	}
 	raw := p.text[start:p.dec.InputOffset()]
+	raw = bytes.ReplaceAll(raw, []byte(`\\`), []byte(" ")) // what follows an escaped backslash is text
 	return surrogate.Match(surrogatePair.ReplaceAll(raw, nil))
 }
