@@ -9,8 +9,8 @@ import (
 // Observer is the caller's side of one run: it is told how the run fares, and does what only the caller can. Embed
 // [Unobserved], or another observer, for the methods that do not matter.
 //
-// Idle is called on the goroutine of the reader, the other methods on others. They must not block, except where they say
-// that they may be slow.
+// Idle is called on the goroutine of the reader, the other methods on others. Trace may be called by several goroutines
+// at once if runs share an observer. The methods must not block, except where they say that they may be slow.
 type Observer interface {
 	// Trace begins a trace of the whole run, whatever the visibility and however the run ends. It returns when the
 	// starting point is durable, or with the reason why there will be no trace; the run then continues without one and

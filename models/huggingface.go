@@ -82,7 +82,8 @@ func incomplete(name string, r cache.Repo) error {
 		_, err = r.Files(commit)
 	}
 	if err != nil && !errors.Is(err, cache.ErrNoSnapshot) {
-		e.Detail, e.Advice, e.Err = "the Hugging Face cache cannot be read: "+hint.Reason(err).Error(), "check its permissions", err
+		e.Detail = "the Hugging Face cache cannot be read: " + hint.Reason(err).Error()
+		e.Advice, e.Err = "check its permissions", err
 	}
 	return e
 }
@@ -109,7 +110,8 @@ func pick(name, selector string, all []catalog.Entry, memory int64) (Model, erro
 	selectors := catalog.Spell(chosen)
 	best, err := catalog.Best(chosen, memory)
 	if err != nil {
-		return Model{}, &Error{Name: name, Detail: fmt.Sprintf("%d GGUF files match: %s", len(chosen), catalog.List(selectors)),
+		return Model{}, &Error{Name: name,
+			Detail: fmt.Sprintf("%d GGUF files match: %s", len(chosen), catalog.List(selectors)),
 			Advice: fmt.Sprintf("name one, for instance %s:%s", id, selectors[0])}
 	}
 	m, err := use(name, best)

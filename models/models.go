@@ -3,8 +3,8 @@
 // A name is a path to a GGUF file, or to a folder with one or with safetensors, or the name of a model that was
 // downloaded (package names has the forms, package installed the places), or the address of an engine. It is resolved
 // once, where a command or a request names it, to a [Model], whose [Source] says what kind of thing it is. Resolving
-// looks at directories, names and the first bytes of the files: it loads no model, downloads nothing and writes nothing.
-// A [Snapshot] detects that the files of a loaded model have changed.
+// looks at directories, names and the first bytes of the files: it loads no model, downloads nothing and writes
+// nothing. A [Snapshot] detects that the files of a loaded model have changed.
 //
 // A name resolves to exactly one model, the best of several quantizations, or to an error that says what was looked
 // for, where, and what was found. A name that is not a path can never reach outside of these places. A model that is

@@ -74,7 +74,8 @@ func TestStrangersAreNoOperators(t *testing.T) {
 		"for this machine": {Config{}, false},
 		"public":           {Config{Public: true}, true},
 		"behind a proxy":   {Config{Proxies: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}, true},
-		"public, and clients may change the models": {Config{Public: true, Granted: []wire.Scope{ollama.ScopeModelsWrite}}, true},
+		"public, and clients may change the models": {
+			Config{Public: true, Granted: []wire.Scope{ollama.ScopeModelsWrite}}, true},
 	} {
 		c.cfg.Pool = pool.New(pool.Config{Models: []pool.Entry{{Name: "a"}}})
 		c.cfg.Cards = []wire.Card{{Name: "a"}}

@@ -56,7 +56,8 @@ func before(t *testing.T, c standin.Config) *site {
 	h := httptest.NewServer(s.engine)
 	t.Cleanup(h.Close)
 	s.pool = remotePool(t, h.URL, backend.Config{Sequences: 8}, runner.Config{})
-	s.Server = server.New(server.Config{Pool: s.pool, Cards: []wire.Card{{Name: "big"}}, Granted: []wire.Scope{ollama.ScopeModelsWrite}})
+	s.Server = server.New(server.Config{Pool: s.pool, Cards: []wire.Card{{Name: "big"}},
+		Granted: []wire.Scope{ollama.ScopeModelsWrite}})
 	for _, f := range []wire.Format{openai.New(s, openai.Config{}), responses.New(s, responses.Config{}),
 		anthropic.New(s, anthropic.Config{}), ollama.New(s, ollama.Config{}), agui.New(s, agui.Config{}),
 		chatpage.New(s, chatpage.Config{})} {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A file that is written twice holds the second content, for its owner alone if so asked, and nothing is left beside it.
+// A file that is written twice holds the second content, for its owner alone if so asked, and nothing is left beside
+// it.
 func TestWrite(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "new", "folder")
 	path := filepath.Join(folder, "file")

@@ -2,8 +2,8 @@
 //
 // The compiled-in engine's C++ comes from the Go module github.com/ollama/ollama; its packages are imported only to be
 // linked. Package capi declares the functions used, and shim.cpp turns exceptions and assertions into errors. Before
-// the engine opens a file, package gguf reads its header, and package plan checks everything that the engine would trust
-// and decides the sizes.
+// the engine opens a file, package gguf reads its header, and package plan checks everything that the engine would
+// trust and decides the sizes.
 //
 // [OpenFolder] opens a newer llama.cpp from a folder of shared libraries, which package enginefolder has checked. All
 // engines run through the same code: an engine is a table of functions, and only the layout of its parameters depends

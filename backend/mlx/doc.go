@@ -1,8 +1,9 @@
 // Package mlx runs models in MLX's format with mlx-lm, in a Python process that speaks docs/engine-protocol.md.
 //
 // A model is a folder with config.json, safetensors, tokenizer.json and often a chat template. [ReadFolder] reads
-// all but the weights; package folder reads the texts for it. The process computes logits. It does not sample and does not tokenize, so that masks, seeds,
-// penalties and texts have one implementation. Its program is the Python package in the folder worker.
+// all but the weights; package folder reads the texts for it. The process computes logits. It does not sample and does
+// not tokenize, so that masks, seeds, penalties and texts have one implementation. Its program is the Python package in
+// the folder worker.
 //
 // [Setup] makes a Python environment with pinned versions, and [Find] looks for one. [Start] returns the program to
 // run.

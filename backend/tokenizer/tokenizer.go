@@ -1,9 +1,9 @@
 // Package tokenizer converts text to tokens and back, with byte-level byte-pair encoding (Sennrich et al. 2016;
 // Radford et al. 2019) or with the pieces of SentencePiece (Kudo and Richardson 2018).
 //
-// A tokenizer is built from a GGUF file's metadata ([FromGGUF]) or a Hugging Face tokenizer.json ([FromJSON]). The first
-// agrees with llama.cpp, the other with its own library. These differ for "gpt-4o": llama.cpp does not count combining
-// marks as parts of words. Only GGUF files can have the pieces of SentencePiece here.
+// A tokenizer is built from a GGUF file's metadata ([FromGGUF]) or a Hugging Face tokenizer.json ([FromJSON]). The
+// first agrees with llama.cpp, the other with its own library. These differ for "gpt-4o": llama.cpp does not count
+// combining marks as parts of words. Only GGUF files can have the pieces of SentencePiece here.
 //
 // [Tokenizer.Encode] is for plain text. Text never becomes a control token. Only code that renders a prompt uses
 // those, by id, with [backend.Vocab.Special]. User-defined tokens are matched in plain text, see [backend.UserDefined].

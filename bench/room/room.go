@@ -354,8 +354,8 @@ const settleTime = 3 * time.Second
 // note if it is not.
 func (a *bencher) settling(processes func() []int) func(ctx context.Context) bool {
 	warn := sync.OnceFunc(func() {
-		a.note(fmt.Sprintf("warning: an engine computed for %v after a run; it slows down what comes next, and shares of the "+
-			"roofline beside it are missing", settleTime))
+		a.note(fmt.Sprintf("warning: an engine computed for %v after a run; it slows down what comes next, and shares of "+
+			"the roofline beside it are missing", settleTime))
 	})
 	return func(ctx context.Context) bool {
 		idle := a.settle(ctx, processes(), settleTime)

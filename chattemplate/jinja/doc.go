@@ -6,9 +6,9 @@
 // and dicts. Names are scoped at parse time, as in jinja2.
 //
 // It is not a general template engine. It refuses include, import, extends and block, because nothing loads other
-// templates. It knows the tags, filters and methods that a prompt may need, and no others. An unknown filter or test is an error when
-// the template is parsed, or in a branch, when it is reached. Integers of more than 64 bits can be read, compared and
-// printed, but not calculated with. It escapes no HTML unless asked to.
+// templates. It knows the tags, filters and methods that a prompt may need, and no others. An unknown filter or test is
+// an error when the template is parsed, or in a branch, when it is reached. Integers of more than 64 bits can be read,
+// compared and printed, but not calculated with. It escapes no HTML unless asked to.
 //
 // Origin. Each byte of a string is either Trusted or Outside, see package origin. Text literals of the template are
 // trusted, and so are values that the caller marks as trusted. All other values are outside. The mark follows a byte

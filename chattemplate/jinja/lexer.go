@@ -288,7 +288,8 @@ func (lx *lexer) name() {
 // Numbers. Single underscores may separate their digits.
 var (
 	integer  = regexp.MustCompile(`^(0|[1-9](_?[0-9])*)`)
-	fraction = regexp.MustCompile(`^[0-9](_?[0-9])*(\.[0-9](_?[0-9])*([eE][-+]?[0-9](_?[0-9])*)?|[eE][-+]?[0-9](_?[0-9])*)`)
+	fraction = regexp.MustCompile(`^[0-9](_?[0-9])*` +
+		`(\.[0-9](_?[0-9])*([eE][-+]?[0-9](_?[0-9])*)?|[eE][-+]?[0-9](_?[0-9])*)`)
 )
 
 func (lx *lexer) number() {

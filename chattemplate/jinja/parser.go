@@ -306,7 +306,8 @@ func (p *parser) macroTag() stmt {
 func (p *parser) macroBody(d *macroDef, end string) {
 	start := p.pos
 	d.body = p.functionBody(end)
-	d.usesCaller, d.usesVarargs, d.usesKwargs = p.reads("caller", start), p.reads("varargs", start), p.reads("kwargs", start)
+	d.usesCaller = p.reads("caller", start)
+	d.usesVarargs, d.usesKwargs = p.reads("varargs", start), p.reads("kwargs", start)
 }
 
 func (p *parser) callTag() stmt {

@@ -45,8 +45,8 @@ var (
 	hardlink = os.Link
 )
 
-// Publish adds files to a commit's snapshot. Their etags are those of blobs, which must be in the cache. A snapshot that
-// did not exist appears with all files at once. In one that exists, each file appears whole, in no order.
+// Publish adds files to a commit's snapshot. Their etags are those of blobs, which must be in the cache. A snapshot
+// that did not exist appears with all files at once. In one that exists, each file appears whole, in no order.
 //
 // The entries are relative links to the blobs. Where links do not work, the entries are the files themselves, as
 // huggingface_hub does it, and linked is false: then other revisions may not find the blobs, and fetch them again.

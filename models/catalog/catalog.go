@@ -98,8 +98,8 @@ func (e *Entry) Parts() []string {
 
 func (e *Entry) local(file string) string { return filepath.Join(e.Dir, filepath.FromSlash(file)) }
 
-// Claimed is the SHA-256 that the name of the only file in the cache claims. It is empty if there are several or the name
-// claims none. Nobody has compared it with the file since that was fetched.
+// Claimed is the SHA-256 that the name of the only file in the cache claims. It is empty if there are several or the
+// name claims none. Nobody has compared it with the file since that was fetched.
 func (e *Entry) Claimed() string {
 	if len(e.Files) != 1 || len(e.Files[0].Etag) != 64 {
 		return ""
@@ -136,8 +136,8 @@ func (e *Error) Error() string { return e.Detail }
 func (e *Error) Hint() string { return e.Advice }
 
 // Choose chooses one model among the files of a repository. wanted is a quantization in any case, the path or base
-// name of a file, or a folder. If it is empty, Choose takes the best quantization that fits in memory bytes. A memory of
-// 0 means that it is not known: then Q4_K_M comes first, or what is nearest below. Every error is an [*Error].
+// name of a file, or a folder. If it is empty, Choose takes the best quantization that fits in memory bytes. A memory
+// of 0 means that it is not known: then Q4_K_M comes first, or what is nearest below. Every error is an [*Error].
 func Choose(files []File, wanted string, memory int64) (Entry, error) {
 	entries := GGUFs(files)
 	if len(entries) == 0 {
@@ -327,8 +327,9 @@ func Best(entries []Entry, memory int64) (Entry, error) {
 	whole := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.Problem != "" })
 	switch {
 	case len(whole) == 0:
+		e := &entries[0]
 		return Entry{}, &Error{Advice: "choose another quantization or repository",
-			Detail: fmt.Sprintf("%s has %d of its %d parts", entries[0].Path, len(entries[0].Files), len(Parts(entries[0].Path)))}
+			Detail: fmt.Sprintf("%s has %d of its %d parts", e.Path, len(e.Files), len(Parts(e.Path)))}
 	case len(whole) == 1:
 		return whole[0], nil
 	}

@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// quants are the known quantizations, best first, in the order in which [Choose] prefers them. Those of four bits and more are in the order of the loss in perplexity, as
-// the usual tables of model cards have it. The weights without quantization come after them: they are twice as large
-// and slow as Q8_0, and their answers are not noticeably better. Those of three bits and less lose much.
+// quants are the known quantizations, best first, in the order in which [Choose] prefers them. Those of four bits and
+// more are in the order of the loss in perplexity, as the usual tables of model cards have it. The weights without
+// quantization come after them: they are twice as large and slow as Q8_0, and their answers are not noticeably better.
+// Those of three bits and less lose much.
 var quants = []string{
 	"Q8_K_XL", "Q8_0", "Q8_1", "Q6_K_XL", "Q6_K_L", "Q6_K", "Q5_K_XL", "Q5_K_L", "Q5_K_M", "Q5_K_S", "Q5_K", "Q5_1",
 	"Q5_0", "Q4_K_XL", "Q4_K_L",

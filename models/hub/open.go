@@ -28,7 +28,8 @@ type Body struct {
 // Open asks for the bytes from from up to, but not including, to of a file of a commit. It sends one request and does
 // not repeat it. etag is the ETag of an earlier body of this file, or "". A server that has another version now is an
 // error. A server that sends the whole file instead of a part is an error that wraps [ErrNoRanges].
-func (c *Client) Open(ctx context.Context, id, commit string, f catalog.File, from, to int64, etag string) (*Body, error) {
+func (c *Client) Open(ctx context.Context, id, commit string, f catalog.File, from, to int64,
+	etag string) (*Body, error) {
 	org, repo, err := repoID(id)
 	if err != nil {
 		return nil, err

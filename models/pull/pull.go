@@ -1,10 +1,10 @@
 // Package pull brings models from the hub into the Hugging Face cache, so that every tool finds them.
 //
-// A pull has two steps. [NewPlan] asks the hub and writes nothing: it pins the commit, chooses the files of a model, and
-// says how many bytes are here and how many are missing. [Plan.Run] fetches what is missing, several files
-// at once, by the rules of package download. Only when every chosen file is in the cache and verified, the snapshot of
-// the commit gets its entries, and then the reference (for instance main) names the commit. So a program that looks for
-// the model finds all of it or what it found before.
+// A pull has two steps. [NewPlan] asks the hub and writes nothing: it pins the commit, chooses the files of a model,
+// and says how many bytes are here and how many are missing. [Plan.Run] fetches what is missing, several files at once,
+// by the rules of package download. Only when every chosen file is in the cache and verified, the snapshot of the
+// commit gets its entries, and then the reference (for instance main) names the commit. So a program that looks for the
+// model finds all of it or what it found before.
 //
 // A pull that fails or is cancelled keeps what it got. The next one goes on from there.
 package pull
@@ -61,16 +61,15 @@ func (p *Plan) Missing() (n int64) {
 	return n
 }
 
-// NewPlan asks the hub what a pull of the model that a name means would fetch: of the first of its repositories that has
-// a model that one, chosen by [catalog.Choose] for memory bytes. The name must be one that the hub may have, by
+// NewPlan asks the hub what a pull of the model that a name means would fetch: of the first of its repositories that
+// has a model that one, chosen by [catalog.Choose] for memory bytes. The name must be one that the hub may have, by
 // [names.Name.OnHub]. Errors are a [*hub.Error] or a [*catalog.Error].
 func NewPlan(ctx context.Context, client *hub.Client, c cache.Cache, n names.Name, memory int64) (*Plan, error) {
 	repos, selector := n.OnHub()
 	var absent, unfit error
 	for _, id := range repos {
-		plan, err := newPlan(ctx, client, c, id, cmp.Or(n.Revision, "main"), func(files []catalog.File) (catalog.Entry, error) {
-			return catalog.Choose(files, selector, memory)
-		})
+		choose := func(files []catalog.File) (catalog.Entry, error) { return catalog.Choose(files, selector, memory) }
+		plan, err := newPlan(ctx, client, c, id, cmp.Or(n.Revision, "main"), choose)
 		if err == nil {
 			plan.TooBig = !plan.Model.Fits(memory)
 			return plan, nil

@@ -88,8 +88,8 @@ func TestPull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.ID != m.ID || p.License != "mit" || p.Model.Bytes() != 5_000_000 || p.Missing() != 5_000_000 || len(p.Items) != 2 ||
-		p.Revision != "main" {
+	if p.ID != m.ID || p.License != "mit" || p.Model.Bytes() != 5_000_000 || p.Missing() != 5_000_000 ||
+		len(p.Items) != 2 || p.Revision != "main" {
 		t.Errorf("the plan is %+v", p)
 	}
 	if _, err := os.Stat(c.Dir()); !errors.Is(err, os.ErrNotExist) {

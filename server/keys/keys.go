@@ -20,8 +20,8 @@
 // An unknown field is an error, so that a misspelt limit is not ignored.
 //
 // The package of a format declares its scopes, see [wire.Declare]. The routes that need them name them, and so does
-// x-permission in the format's description. docs/server.md lists them. Keys without scopes have a new scope from then on,
-// unless it has to be named.
+// x-permission in the format's description. docs/server.md lists them. Keys without scopes have a new scope from then
+// on, unless it has to be named.
 package keys
 
 import (

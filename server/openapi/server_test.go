@@ -108,7 +108,8 @@ type options struct {
 func start(t testing.TB, o options) *site {
 	t.Helper()
 	names := []string{"demo", "broken", "idle"}
-	cfg := server.Config{Keys: o.keys, Granted: []wire.Scope{ollama.ScopeModelsWrite}, MaxBody: o.maxBody, Version: "1.2.3"}
+	cfg := server.Config{Keys: o.keys, Granted: []wire.Scope{ollama.ScopeModelsWrite}, MaxBody: o.maxBody,
+		Version: "1.2.3"}
 	var entries []pool.Entry
 	for _, name := range names {
 		entries = append(entries, pool.Entry{Name: name})

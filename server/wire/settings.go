@@ -36,8 +36,8 @@ func Set(to *generation.Request, body any) {
 	}
 }
 
-// Names returns the client's names of the fields of a request, as [FromError] wants them: those that the tags of B give,
-// after a prefix, and own.
+// Names returns the client's names of the fields of a request, as [FromError] wants them: those that the tags of B
+// give, after a prefix, and own.
 func Names[B any](prefix string, own map[string]string) map[string]string {
 	names := map[string]string{}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[B]()) {

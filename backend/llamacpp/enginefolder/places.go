@@ -9,9 +9,9 @@ import (
 // programs are in temporary folders.
 var linkedFolder string
 
-// Places lists where libraries for the compiled-in engine, and in "engines" folders of engines may be: in lib/runner next
-// to the program's folder, as in an installation, or in lib/runner inside it. A process that this program started in its
-// own image gets the same list.
+// Places lists where libraries for the compiled-in engine, and in "engines" folders of engines may be: in lib/runner
+// next to the program's folder, as in an installation, or in lib/runner inside it. A process that this program started
+// in its own image gets the same list.
 func Places() (list []string) {
 	if linkedFolder != "" {
 		list = append(list, linkedFolder)

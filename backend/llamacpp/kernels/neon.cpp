@@ -1,6 +1,6 @@
 // The kernels for arm64: NEON with 8-bit dot products (FEAT_DotProd), and for many columns with products of 8-bit
-// matrices (FEAT_I8MM). A vector is two of the processor's, and sums have the order of avx2.cpp, so results are the same
-// as there, to the bit.
+// matrices (FEAT_I8MM). A vector is two of the processor's, and sums have the order of avx2.cpp, so results are the
+// same as there, to the bit.
 //
 // They are for Linux. On a Mac the engine gives large products to Apple's BLAS, which adds in another order for one
 // token than for many.

@@ -1,5 +1,5 @@
-// Package folder reads how the model in a folder writes: its vocabulary, tokenizer and chat template. The folder is as on
-// the Hugging Face hub, with tokenizer.json and often config.json. It need not have weights.
+// Package folder reads how the model in a folder writes: its vocabulary, tokenizer and chat template. The folder is as
+// on the Hugging Face hub, with tokenizer.json and often config.json. It need not have weights.
 package folder
 
 import (

@@ -13,7 +13,8 @@ import (
 // one that says something.
 func TestErrorsHaveHints(t *testing.T) {
 	var paths []string
-	for _, pattern := range []string{"*.go", "../../../*/room/*.go", "../../../*/*/room/*.go", "../../../*/*/*/room/*.go"} {
+	for _, pattern := range []string{"*.go", "../../../*/room/*.go", "../../../*/*/room/*.go",
+		"../../../*/*/*/room/*.go"} {
 		some, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

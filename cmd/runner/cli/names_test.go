@@ -40,8 +40,8 @@ func TestWordsAreNamesOrPrompts(t *testing.T) {
 	}
 	for _, prompt := range []string{"17-5", "12/4", "3.14", "2+2", "hello", "What is 17-5?",
 		"Which is faster, gpt-oss:20b?", "x=3.5", "", "-", "well-known", "1:2", "100/7", "gut1", "naïve-1"} {
-		if model, typed, given, err := splitArguments([]string{prompt}); err != nil || model != models.DemoName || typed != prompt ||
-			!given {
+		model, typed, given, err := splitArguments([]string{prompt})
+		if err != nil || model != models.DemoName || typed != prompt || !given {
 			t.Errorf("%q: model %q, prompt %q, %v", prompt, model, typed, err)
 		}
 	}

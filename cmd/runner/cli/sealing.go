@@ -15,8 +15,8 @@ type Sealing struct {
 
 // ToFlag is the flag that names the keys.
 func (s *Sealing) ToFlag(marks ...flags.Mark) flags.Table {
-	return flags.Texts("trace-to", &s.to, "public `KEY` that traces are sealed to, its id in the keyring, or a file of keys "+
-		"(repeatable; default: the keyring's current key)", marks...)
+	return flags.Texts("trace-to", &s.to, "public `KEY` that traces are sealed to, its id in the keyring, or a file of "+
+		"keys (repeatable; default: the keyring's current key)", marks...)
 }
 
 // Recipients returns the recipients that traces and conversations are sealed to.

@@ -1,5 +1,5 @@
-// Package widentest converts the weights of GGUF files for tests: between float32 and other formats, and a whole file to
-// float32.
+// Package widentest converts the weights of GGUF files for tests: between float32 and other formats, and a whole file
+// to float32.
 package widentest
 
 import (

@@ -56,8 +56,8 @@ func Widen(from, to string) error {
 	return out.Close()
 }
 
-// pairValue returns a value of a file's metadata as a [ggufwriter.Pair] takes it. It is nil, which ggufwriter.New refuses, for a type that
-// Widen does not know.
+// pairValue returns a value of a file's metadata as a [ggufwriter.Pair] takes it. It is nil, which ggufwriter.New
+// refuses, for a type that Widen does not know.
 func pairValue(v gguf.Value) any {
 	switch v.Type() {
 	case gguf.String:

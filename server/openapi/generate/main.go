@@ -37,8 +37,8 @@ func main() {
 	}
 }
 
-// generate returns the files with the schemas of the packages below a folder, by their paths. Each is a JSON object with
-// one line for each schema.
+// generate returns the files with the schemas of the packages below a folder, by their paths. Each is a JSON object
+// with one line for each schema.
 func generate(folder string) (map[string][]byte, error) {
 	s, err := load(folder)
 	if err != nil {

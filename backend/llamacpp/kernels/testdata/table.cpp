@@ -91,8 +91,8 @@ void products(const set & own, const char * name, enum rows::format format, bool
             const size_t size = own.bundle_size(format, length) / sizeof(line);
             std::vector<line> bundles(size * ((count + bundle_width - 1) / bundle_width));
             for (int64_t c = 0; c < count; c += bundle_width) {
-                own.bundle(blocks.data() + c, count - c < bundle_width ? count - c : (int64_t) bundle_width, length, format,
-                    bundles[c / bundle_width * size].bytes);
+                const int64_t wide = count - c < bundle_width ? count - c : (int64_t) bundle_width;
+                own.bundle(blocks.data() + c, wide, length, format, bundles[c / bundle_width * size].bytes);
             }
             own.multiply_bundles(w, 0, height, bundles[0].bytes, blocks.data(), out.data(), count);
         } else {
