@@ -14,17 +14,23 @@
 //     (chattemplate/family/family.go), which runner/plan.go fills in. Each family obeys it in its turn.go.
 //  4. Add it to the body of each wire format, in the folders of server: openai/chat.go (openai/tools.go for fields
 //     about tools, openai/options.go for those that completions have too), openai/responses/request.go,
-//     anthropic/request.go, ollama/request.go, agui/props.go. The tag sets:"Field" copies a number into the request
-//     and gives errors the client's name, of:"Field" gives only the name (wire/settings.go). Fields about reasoning
-//     with one name in several formats are in internal/contract.
+//     anthropic/request.go, ollama/request.go, agui/props.go, web/request.go. The tag sets:"Field" copies a number into
+//     the request and gives errors the client's name, of:"Field" gives only the name (wire/settings.go). Fields about
+//     reasoning with one name in several formats are in internal/contract.
 //  5. The comment above a format's field and its tag api describe it. Run go generate ./server/openapi.
 //
 // # A new setting of sampling
 //
 // It is a field of backend.Sampling (backend/sampling.go: its limits, when it is off, and when it matters), and
-// backend/sample/sample.go obeys it. backend/child/protocol/step.go carries it to an engine in a process of its own,
-// and backend/remote/llamaserver/llamaserver.go to one at an address. It has a row in runner/reach.go, a line in
-// openai/options.go and in ollama/request.go, and a flag in cmd/runner/cli/samplingflags.go.
+// backend/sample/sample.go obeys it. backend/child/protocol/step.go carries it to an engine in a process of its own.
+// It has a row in runner/reach.go, and a flag in cmd/runner/cli/samplingflags.go.
+//
+// For engines at addresses it is a field of the request of each kind (backend/remote/llamaserver/llamaserver.go,
+// backend/remote/vllm/vllm.go, backend/remote/sglang/generate.go). For a kind that does not have it, Check in
+// backend/remote/dialect/dialect.go must refuse it, or it is left out without a word.
+//
+// Each wire format that lets clients set it has a line for it: openai/options.go, ollama/request.go, and of the others
+// those that step 4 names, with web/request.go for the page.
 package generation
 
 import "runner/backend"
