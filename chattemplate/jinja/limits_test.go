@@ -260,7 +260,8 @@ func TestUnknownNames(t *testing.T) {
 		"{{ '%9999d' % 1 }}", "{{ '%.9999f' % 1.5 }}", "{{ strftime_now('%U') }}", "{{ {(1, 2): 3} }}",
 		"{% for x in s recursive %}{{ loop(x) }}{% endfor %}", "{% block s %}{% endblock %}", "{% print s %}",
 		"{% autoescape false %}{% endautoescape %}", "{{ cycler(1).next() }}",
-		"{% for x in s %}{{ loop.depth + 1 }}{% endfor %}", "{{ [{}]|sort(attribute='a,b') }}", "{{ 1.5|round(-1) }}", "{{ 1.5|round(0, 'floor') }}", "{{ '1'|int(0, 2) }}",
+		"{% for x in s %}{{ loop.depth + 1 }}{% endfor %}", "{{ [{}]|sort(attribute='a,b') }}",
+		"{{ 1.5|round(-1) }}", "{{ 1.5|round(0, 'floor') }}", "{{ '1'|int(0, 2) }}",
 	} {
 		if err := render(src); err == nil {
 			t.Errorf("%s: no error", src)

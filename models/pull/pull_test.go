@@ -120,7 +120,7 @@ func TestPull(t *testing.T) {
 	if p.Missing() != rest || p.Items[2].Have != p.Items[2].Size {
 		t.Errorf("%d bytes are missing: %+v", p.Missing(), p.Items)
 	}
-	if linked, err = p.Run(t.Context(), nil); err != nil {
+	if _, err = p.Run(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	right(t, p.Model.Dir, m, 6)

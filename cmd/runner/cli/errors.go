@@ -31,22 +31,22 @@ var (
 	ErrReported = errors.New("failed")
 )
 
-// problem is an error with what to do about it, one line each.
-type problem struct {
+// Problem is an error with what to do about it, one line each.
+type Problem struct {
 	what, advice string
 	err          error
 	// usage says that it is a mistake in the command line.
 	usage bool
 }
 
-func (p *problem) Error() string { return p.what }
-func (p *problem) Unwrap() error { return p.err }
+func (p *Problem) Error() string { return p.what }
+func (p *Problem) Unwrap() error { return p.err }
 
 // Hint says what to do.
-func (p *problem) Hint() string { return p.advice }
+func (p *Problem) Hint() string { return p.advice }
 
 // Unhinted is a problem that becomes an error with its hint.
-type Unhinted problem
+type Unhinted Problem
 
 // Usage begins the error of a mistake in the command line.
 func Usage(format string, args ...any) Unhinted {
@@ -56,15 +56,16 @@ func Usage(format string, args ...any) Unhinted {
 // Input begins the error of something that a flag or an argument names, such as a file.
 func Input(format string, args ...any) Unhinted { return Unhinted{what: fmt.Sprintf(format, args...)} }
 
-// from adds the cause.
+// From adds the cause.
 func (u Unhinted) From(err error) Unhinted {
 	u.err = err
 	return u
 }
 
-func (u Unhinted) Hint(format string, args ...any) *problem {
+// Hint says what to do, and makes the error.
+func (u Unhinted) Hint(format string, args ...any) *Problem {
 	u.advice = fmt.Sprintf(format, args...)
-	return (*problem)(&u)
+	return (*Problem)(&u)
 }
 
 // brokenForm is an answer that was cut off and so does not match its form.
@@ -120,7 +121,7 @@ func adviceOf(err error) string {
 }
 
 func exitCode(err error) int {
-	var known *problem
+	var known *Problem
 	var unfit *flags.Error
 	var setting *settings.Error
 	var request *generation.RequestError

@@ -143,7 +143,7 @@ func TestNearestCommand(t *testing.T) {
 		if want != "" {
 			hint = "did you mean " + path + " " + want + "?"
 		}
-		var e *problem
+		var e *Problem
 		if err := NoArguments(cmd, []string{typed}); !errors.As(err, &e) || e.advice != hint {
 			t.Errorf("%s %s: %v, want the hint %q", path, typed, e, hint)
 		}
@@ -173,7 +173,7 @@ func TestHintsForOtherPrograms(t *testing.T) {
 		if found, _, err := root.Find([]string{typed}); err == nil && found != root {
 			t.Errorf("%s is a command", typed)
 		}
-		var e *problem
+		var e *Problem
 		if err := NoArguments(root, []string{typed}); !errors.As(err, &e) || e.advice != hint {
 			t.Errorf("%s: %v", typed, e)
 		}
@@ -182,7 +182,7 @@ func TestHintsForOtherPrograms(t *testing.T) {
 	for name, others := range flagsElsewhere {
 		for flag, hint := range others {
 			cmd, _, _ := root.Find([]string{name})
-			var e *problem
+			var e *Problem
 			if err := cmd.ParseFlags([]string{"--" + flag, "x"}); err == nil {
 				t.Errorf("%s has --%s", name, flag)
 			} else if !errors.As(flagError(cmd, err), &e) || e.advice != hint {

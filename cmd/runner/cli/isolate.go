@@ -24,6 +24,7 @@ type Isolation struct {
 	from int64
 }
 
+// The values of --isolate.
 const (
 	IsolateAuto = "auto"
 	IsolateOn   = "on"
