@@ -14,6 +14,7 @@ import (
 
 	"runner/backend/llamacpp"
 	"runner/cmd/runner/cli"
+	_ "runner/cmd/runner/rooms"
 	"runner/models/demo"
 )
 
