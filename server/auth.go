@@ -64,10 +64,10 @@ func (s *Server) authenticate(r *http.Request, route wire.Route) (*wire.Principa
 	case k == nil && route.Scope == wire.ScopeNone:
 		return wire.PrincipalOf(context.Background()), nil
 	case text == "":
-		return nil, wire.Errorf(http.StatusUnauthorized, wire.CodeNoKey,
+		return nil, wire.Errorf(wire.CodeNoKey,
 			"this server asks for an API key; send it as Authorization: Bearer KEY")
 	case k == nil:
-		return nil, wire.Errorf(http.StatusUnauthorized, wire.CodeBadKey, "the API key is not one of this server's")
+		return nil, wire.Errorf(wire.CodeBadKey, "the API key is not one of this server's")
 	case !k.May(route.Scope):
 		return &k.Principal, k.Lacks(route.Scope)
 	}
@@ -145,7 +145,7 @@ func (s *Server) limit(k *keys.Key) error {
 
 // overRate returns the error for a key that has used up its requests or tokens.
 func overRate(what string, wait time.Duration) *wire.Error {
-	e := wire.Errorf(http.StatusTooManyRequests, wire.CodeRate, "this API key has used its %s for now; try again in %s",
+	e := wire.Errorf(wire.CodeRate, "this API key has used its %s for now; try again in %s",
 		what, wait.Round(time.Second/10))
 	e.RetryAfter = wait
 	return e

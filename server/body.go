@@ -179,7 +179,7 @@ func (b *body) checkLength(r *http.Request) error {
 func (b *body) long() bool { return b.length < 0 || b.length > shortBody }
 
 func (b *body) tooLong() *wire.Error {
-	e := wire.Errorf(http.StatusRequestEntityTooLarge, wire.CodeTooLarge,
+	e := wire.Errorf(wire.CodeTooLarge,
 		"the body is longer than the %d bytes that are allowed", b.limit)
 	if b.flag != "" {
 		e.Message += " (" + b.flag + ")"
@@ -284,7 +284,7 @@ func (b *body) Reserve(n int64) error {
 		b.held += n
 		return nil
 	case errNever:
-		return wire.Errorf(http.StatusRequestEntityTooLarge, wire.CodeTooLarge,
+		return wire.Errorf(wire.CodeTooLarge,
 			"the request takes more memory than one may (--request-memory); send less at once")
 	}
 	return noRoom()
@@ -292,7 +292,7 @@ func (b *body) Reserve(n int64) error {
 
 // noRoom returns the error for a lack of memory because of other requests.
 func noRoom() *wire.Error {
-	e := wire.Errorf(http.StatusServiceUnavailable, wire.CodeBusy,
+	e := wire.Errorf(wire.CodeBusy,
 		"the requests under way take too much memory together; try again soon")
 	e.RetryAfter = time.Second
 	return e

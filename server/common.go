@@ -189,7 +189,7 @@ func (c *common) detokenize(w http.ResponseWriter, r *http.Request) error {
 	length := int64(0)
 	for _, t := range in.Tokens {
 		if length += int64(len(m.Piece(t))); length > c.cfg.MaxBody {
-			return wire.Errorf(http.StatusRequestEntityTooLarge, wire.CodeTooLarge,
+			return wire.Errorf(wire.CodeTooLarge,
 				"their text is longer than the %d bytes that a body may have (--max-body)", c.cfg.MaxBody)
 		}
 	}

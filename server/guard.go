@@ -112,7 +112,7 @@ func (s *Server) originAllowed(origin, host string) bool {
 // let pages of allowed origins read the answer.
 func (s *Server) guard(w http.ResponseWriter, r *http.Request) error {
 	if !s.hostAllowed(r.Host) {
-		return wire.Errorf(http.StatusForbidden, wire.CodeHost,
+		return wire.Errorf(wire.CodeHost,
 			"this server does not answer to that name; allow it with --allow-host")
 	}
 	h := w.Header()
@@ -120,13 +120,13 @@ func (s *Server) guard(w http.ResponseWriter, r *http.Request) error {
 	origin := r.Header.Get("Origin")
 	if origin == "" {
 		if fromOtherSite(r) && r.Method != http.MethodGet && r.Method != http.MethodHead {
-			return wire.Errorf(http.StatusForbidden, wire.CodeOrigin,
+			return wire.Errorf(wire.CodeOrigin,
 				"pages of other sites may not use this server; allow an origin with --cors-origin")
 		}
 		return nil
 	}
 	if !s.originAllowed(origin, r.Host) {
-		return wire.Errorf(http.StatusForbidden, wire.CodeOrigin,
+		return wire.Errorf(wire.CodeOrigin,
 			"pages of this origin may not use this server; allow it with --cors-origin")
 	}
 	h.Set("Access-Control-Allow-Origin", origin)

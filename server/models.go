@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"net/http"
 	"slices"
@@ -54,8 +53,8 @@ func (s *Server) Unload(ctx context.Context, name string) error {
 }
 
 func noModel(name string) *wire.Error {
-	return &wire.Error{Status: http.StatusNotFound, Code: wire.CodeModel, Param: "model",
-		Message: fmt.Sprintf("there is no model %.100q that you may use; GET /v1/models lists the models", name)}
+	return wire.Errorf(wire.CodeModel, "there is no model %.100q that you may use; GET /v1/models lists the models",
+		name).At("model")
 }
 
 // poolError returns the error for a request that cannot get its model.
@@ -78,20 +77,19 @@ func isPools(err error) bool {
 
 // withoutModel returns the error for requests while a model cannot be had because of err, an error of the pool.
 func withoutModel(err error) *wire.Error {
+	e := wire.Errorf(wire.CodeModelUnusable, "the model could not be loaded; the server's log says why").
+		At("model").Because(err)
 	switch {
 	case errors.Is(err, pool.ErrNoMemory):
-		return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeQueue, Param: "model",
-			Message: pool.ErrNoMemory.Error() + "; try again soon", RetryAfter: 5 * time.Second, Err: err}
+		e.Code, e.Message, e.RetryAfter = wire.CodeQueue, pool.ErrNoMemory.Error()+"; try again soon", 5*time.Second
 	case errors.Is(err, pool.ErrChanged), errors.Is(err, generation.ErrOtherModel),
 		errors.Is(err, generation.ErrUnavailable):
 		return wire.FromError(err, map[string]string{"Model": "model"})
 	case errors.Is(err, pool.ErrBroken):
-		return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeModelUnusable, Param: "model",
-			Message:    pool.ErrBroken.Error() + "; it is loaded again soon, and the server's log says more",
-			RetryAfter: 5 * time.Second, Err: err}
+		e.Message, e.RetryAfter = pool.ErrBroken.Error()+"; it is loaded again soon, and the server's log says more",
+			5*time.Second
 	}
-	return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeModelUnusable, Param: "model",
-		Message: "the model could not be loaded; the server's log says why", Err: err}
+	return e
 }
 
 // List implements [wire.Models].

@@ -256,9 +256,9 @@ func (s *Server) methods(r *http.Request) (allowed []string) {
 func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) error {
 	if allowed := s.methods(r); len(allowed) > 0 {
 		w.Header().Set("Allow", allow(allowed))
-		return wire.Errorf(http.StatusMethodNotAllowed, wire.CodeMethod, "this path takes %s", strings.Join(allowed, ", "))
+		return wire.Errorf(wire.CodeMethod, "this path takes %s", strings.Join(allowed, ", "))
 	}
-	return wire.Errorf(http.StatusNotFound, wire.CodeNotFound,
+	return wire.Errorf(wire.CodeNotFound,
 		"there is nothing at this path; /openapi.json lists what there is")
 }
 
@@ -370,7 +370,7 @@ func checkEncoding(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	w.Header().Set("Accept-Encoding", "identity")
-	return wire.Errorf(http.StatusUnsupportedMediaType, wire.CodeEncoding,
+	return wire.Errorf(wire.CodeEncoding,
 		"a body with Content-Encoding %.40q is not taken; send it as it is", encoding)
 }
 
@@ -413,7 +413,7 @@ func (s *Server) recovered(w *recorder, r *http.Request, f wire.Format, name str
 	if w.status != 0 {
 		return true
 	}
-	f.WriteError(w, wire.Errorf(http.StatusInternalServerError, wire.CodeInternal,
+	f.WriteError(w, wire.Errorf(wire.CodeInternal,
 		"the server failed; its log says where"))
 	return false
 }

@@ -92,7 +92,7 @@ func (a *API) getModel(w http.ResponseWriter, r *http.Request) error {
 	if c, ok := a.models.Find(r.Context(), id); ok {
 		return a.answer(w, modelInfo(c))
 	}
-	return wire.Errorf(http.StatusNotFound, wire.CodeModel, "there is no model %q", id)
+	return wire.Errorf(wire.CodeModel, "there is no model %q", id)
 }
 
 func modelInfo(c wire.Card) ModelInfo {

@@ -279,7 +279,7 @@ func (a *API) identify(r *http.Request) (*space.Identity, error) {
 	}
 	who := a.cfg.Tokens.Find(strings.TrimSpace(token))
 	if who == nil {
-		return nil, wire.Errorf(http.StatusForbidden, wire.CodeForbidden, "the token is not one of this space's")
+		return nil, wire.Errorf(wire.CodeForbidden, "the token is not one of this space's")
 	}
 	return who, nil
 }
@@ -321,8 +321,8 @@ type Accepted struct {
 
 // Errors of both endpoints.
 var (
-	errNoSpace = wire.Errorf(http.StatusNotFound, wire.CodeNotFound, "there is no such space")
-	errClosing = wire.Errorf(http.StatusServiceUnavailable, wire.CodeDraining, "the space is closing")
+	errNoSpace = wire.Errorf(wire.CodeNotFound, "there is no such space")
+	errClosing = wire.Errorf(wire.CodeDraining, "the space is closing")
 )
 
 // post answers POST /participants/{id}/messages.
@@ -332,10 +332,10 @@ func (a *API) post(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	case who == nil:
-		return wire.Errorf(http.StatusUnauthorized, wire.CodeNoKey,
+		return wire.Errorf(wire.CodeNoKey,
 			"this space asks for a token; send it as Authorization: Bearer TOKEN")
 	case who.ID != r.PathValue("id"):
-		return wire.Errorf(http.StatusForbidden, wire.CodeForbidden, "the token belongs to %s", who.ID)
+		return wire.Errorf(wire.CodeForbidden, "the token belongs to %s", who.ID)
 	case !a.inSpace(r.URL.Query().Get("space")):
 		return errNoSpace
 	}
@@ -349,10 +349,10 @@ func (a *API) post(w http.ResponseWriter, r *http.Request) error {
 	case errors.As(err, &own):
 		return own
 	case errors.As(err, &large), len(body) > envelope.MaxSize:
-		return wire.Errorf(http.StatusRequestEntityTooLarge, wire.CodeTooLarge, "a message has at most %d bytes",
+		return wire.Errorf(wire.CodeTooLarge, "a message has at most %d bytes",
 			envelope.MaxSize)
 	case err != nil:
-		return wire.Errorf(http.StatusBadRequest, wire.CodeInvalidJSON, "the body is incomplete")
+		return wire.Errorf(wire.CodeInvalidJSON, "the body is incomplete")
 	}
 	var sent *envelope.Envelope
 	err = a.work(r.Context(), who.ID, len(body), func() (err error) {
@@ -373,8 +373,8 @@ func (a *API) post(w http.ResponseWriter, r *http.Request) error {
 
 // refused returns the error for a message that was refused.
 func refused(no *space.Refusal) *wire.Error {
-	e := &wire.Error{Status: statusOf(no), Code: no.Fault.Error, Message: no.Message, Err: no}
-	if e.Status == http.StatusTooManyRequests {
+	e := wire.Errorf(no.Fault.Error, "%s", no.Message).Because(no)
+	if e.Status = statusOf(no); e.Status == http.StatusTooManyRequests {
 		e.RetryAfter = time.Second
 	}
 	return e
@@ -412,7 +412,7 @@ func (a *API) connect(w http.ResponseWriter, r *http.Request) error {
 		return err
 	case who != nil:
 		if !a.hold(who.ID) {
-			many := wire.Errorf(http.StatusServiceUnavailable, wire.CodeConnections,
+			many := wire.Errorf(wire.CodeConnections,
 				"too many connections of this token; at most %d may be open", a.cfg.Connections)
 			many.RetryAfter = time.Second
 			return many
@@ -422,8 +422,9 @@ func (a *API) connect(w http.ResponseWriter, r *http.Request) error {
 		select {
 		case a.joining <- struct{}{}: // take gives it back
 		default:
-			return wire.Errorf(http.StatusServiceUnavailable, wire.CodeQueue,
-				"too many connections have not sent their token yet")
+			many := wire.Errorf(wire.CodeQueue, "too many connections have not sent their token yet")
+			many.Status = http.StatusServiceUnavailable
+			return many
 		}
 	}
 	// Package server has already checked the origin.

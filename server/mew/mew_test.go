@@ -622,7 +622,7 @@ func TestConnectionsEndWithAReason(t *testing.T) {
 type refusing struct{}
 
 func (refusing) Read([]byte) (int, error) {
-	return 0, wire.Errorf(http.StatusServiceUnavailable, wire.CodeQueue, "there is no room")
+	return 0, wire.Errorf(wire.CodeBusy, "there is no room")
 }
 
 func TestHTTP(t *testing.T) {

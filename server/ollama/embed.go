@@ -155,9 +155,7 @@ func placed(err error, param string) error {
 	case errors.Is(err, generation.ErrNoEmbeddings):
 		return wire.Unsupported("model", "%s", err.Error())
 	case errors.As(err, &long):
-		e := wire.Errorf(http.StatusBadRequest, wire.CodeContextLength, "%s", tooLong(long, ""))
-		e.Param, e.Err = param, err
-		return e
+		return wire.Errorf(wire.CodeContextLength, "%s", tooLong(long, "")).At(param).Because(err)
 	}
 	return err
 }

@@ -120,7 +120,7 @@ func (a *API) mayChange(ctx context.Context) error {
 	case !who.May(ScopeModelsWrite):
 		return who.Lacks(ScopeModelsWrite)
 	case who.Models != nil:
-		return wire.Errorf(http.StatusForbidden, wire.CodeForbidden,
+		return wire.Errorf(wire.CodeForbidden,
 			"this API key is limited to some models, so it may not change models")
 	case a.cfg.Library == nil:
 		return unmanaged("start it with the model's file")
@@ -297,7 +297,7 @@ func (a *API) free(ctx context.Context, name string) error {
 	if _, ok := given[wire.BareName(name)]; ok {
 		return nil
 	}
-	return wire.Errorf(http.StatusConflict, wire.CodeModelInUse, "the server serves the model '%.100s'", name)
+	return wire.Errorf(wire.CodeModelInUse, "the server serves the model '%.100s'", name)
 }
 
 // copy answers POST /api/copy. The copy is another name for the same files.

@@ -80,7 +80,9 @@ func (a *API) Routes() []wire.Route {
 
 // unmanaged returns the error for requests that this server does not support. instead says what to do instead.
 func unmanaged(instead string) *wire.Error {
-	return wire.Errorf(http.StatusNotImplemented, wire.CodeUnsupported, "this server does not support that: %s", instead)
+	e := wire.Errorf(wire.CodeUnsupported, "this server does not support that: %s", instead)
+	e.Status = http.StatusNotImplemented
+	return e
 }
 
 // running answers GET and HEAD / as Ollama does. Clients use it to find a server.
@@ -169,7 +171,7 @@ func (a *API) notFound(ctx context.Context, err error, name string) error {
 
 // missing returns the error for a model that there is not.
 func missing(name string) *wire.Error {
-	return wire.Errorf(http.StatusNotFound, wire.CodeModel,
+	return wire.Errorf(wire.CodeModel,
 		"model '%.100s' not found; GET /api/tags lists the models", name)
 }
 

@@ -122,8 +122,7 @@ func (a *API) embed(w http.ResponseWriter, r *http.Request) error {
 // embedError converts an error about the input at path.
 func embedError(err error, path string) error {
 	if errors.Is(err, generation.ErrNoEmbeddings) {
-		return &wire.Error{Status: http.StatusBadRequest, Code: wire.CodeUnsupported, Param: "model",
-			Message: err.Error(), Err: err}
+		return wire.Unsupported("model", "%v", err).Because(err)
 	}
 	return wire.FromError(err, map[string]string{"Tokens": path, "Messages": path})
 }

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"fmt"
 	"net/http"
 	"time"
 
@@ -85,6 +84,5 @@ func (a *API) getModel(w http.ResponseWriter, r *http.Request) error {
 	if c, ok := a.models.Find(r.Context(), id); ok {
 		return wire.Answer(w, modelOf(&c))
 	}
-	return &wire.Error{Status: http.StatusNotFound, Code: wire.CodeModel, Param: "model",
-		Message: fmt.Sprintf("there is no model %q that you may use", wire.Clip(id))}
+	return wire.Errorf(wire.CodeModel, "there is no model %q that you may use", wire.Clip(id)).At("model")
 }

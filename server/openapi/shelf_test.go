@@ -22,7 +22,7 @@ func (s *shelf) List() []wire.Card {
 
 func (s *shelf) Find(name string) (wire.Card, error) {
 	if name != shelved {
-		return wire.Card{}, wire.Errorf(http.StatusNotFound, wire.CodeModel, "no such model")
+		return wire.Card{}, wire.Errorf(wire.CodeModel, "no such model")
 	}
 	return s.List()[0], nil
 }

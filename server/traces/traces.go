@@ -280,24 +280,33 @@ func (a *API) erase(w http.ResponseWriter, r *http.Request) error {
 	return wire.Answer(w, Erased{ID: e.ID.String(), Object: "trace", Deleted: true})
 }
 
-var errNoStore = wire.Errorf(http.StatusNotFound, CodeNoStore,
+// notFound returns an error with a code of this format and the status 404.
+func notFound(code, message string) *wire.Error {
+	e := wire.Errorf(code, "%s", message)
+	e.Status = http.StatusNotFound
+	return e
+}
+
+var errNoStore = notFound(CodeNoStore,
 	"this server keeps no traces; its operator can enable them with runner serve --traces")
 
 // WriteError implements [wire.Format]. Errors of the store are known to it.
 func (a *API) WriteError(w http.ResponseWriter, err error) {
 	known := (*store.Error)(nil)
 	answer := func(status int) *wire.Error {
-		return &wire.Error{Status: status, Code: known.Code(), Message: known.Error(), Err: err}
+		e := wire.Errorf(known.Code(), "%v", known).Because(err)
+		e.Status = status
+		return e
 	}
 	e := (*wire.Error)(nil)
 	switch {
 	case errors.As(err, &e):
 	case errors.Is(err, store.ErrNotFound):
-		e = wire.Errorf(http.StatusNotFound, CodeNotFound,
+		e = notFound(CodeNotFound,
 			"there is no trace with this id that you may see; GET /v1/traces lists those that you may see")
 	case !errors.As(err, &known):
 		a.cfg.Logger.Error("the trace store failed", "error", err)
-		e = wire.Errorf(http.StatusInternalServerError, wire.CodeInternal,
+		e = wire.Errorf(wire.CodeInternal,
 			"the trace store failed; the server's log has the details")
 	case errors.Is(err, store.ErrErased):
 		e = answer(http.StatusGone)

@@ -136,7 +136,7 @@ func (a *API) page(w http.ResponseWriter, r *http.Request) error {
 func (a *API) asset(w http.ResponseWriter, r *http.Request) error {
 	f, ok := a.files[r.PathValue("file")]
 	if !ok {
-		return wire.Errorf(http.StatusNotFound, wire.CodeNotFound, "the page has no such file")
+		return wire.Errorf(wire.CodeNotFound, "the page has no such file")
 	}
 	a.serve(w, r, f)
 	return nil

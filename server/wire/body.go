@@ -27,17 +27,15 @@ func ReadJSON(r *http.Request, v any) error {
 	case errors.As(err, &own):
 		return own
 	case errors.As(err, &large):
-		e := Errorf(http.StatusRequestEntityTooLarge, CodeTooLarge,
-			"the body is longer than the %d bytes that are allowed (--max-body)", large.Limit)
-		e.Err = err
-		return e
+		return Errorf(CodeTooLarge, "the body is longer than the %d bytes that are allowed (--max-body)", large.Limit).
+			Because(err)
 	case r.Context().Err() != nil:
 		return FromError(context.Cause(r.Context()), nil)
 	case err != nil:
-		return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Message: "the body broke off", Err: err}
+		return Errorf(CodeInvalidJSON, "the body broke off").Because(err)
 	}
 	if !utf8.Valid(body) {
-		return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Message: "the body is not UTF-8 text"}
+		return Errorf(CodeInvalidJSON, "the body is not UTF-8 text")
 	}
 	length := int64(len(body))
 	if err := Reserve(r, BodyCost(length, s.values)-BodyCost(length, 0)); err != nil {
@@ -121,16 +119,14 @@ func decode(body []byte, v any) error {
 	case errors.As(err, &own):
 		return own
 	case errors.As(err, &wrong) && wrong.Field != "":
-		return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Param: fieldPath(wrong.Field), Err: err,
-			Message: valueName(clip(wrong.Value)) + " cannot stand here; it takes " + jsonName(wrong.Type.Kind().String())}
+		return Invalid(fieldPath(wrong.Field), "%s cannot stand here; it takes %s", valueName(clip(wrong.Value)),
+			jsonName(wrong.Type.Kind().String())).Because(err)
 	case errors.As(err, &wrong):
-		return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Message: "the body has to be a JSON object",
-			Err: err}
+		return Errorf(CodeInvalidJSON, "the body has to be a JSON object").Because(err)
 	case errors.As(err, &syntax) && len(body) > 0:
-		return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Err: err,
-			Message: "the body is not valid JSON at byte " + strconv.FormatInt(syntax.Offset, 10)}
+		return Errorf(CodeInvalidJSON, "the body is not valid JSON at byte %d", syntax.Offset).Because(err)
 	}
-	return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Message: "the body is not valid JSON", Err: err}
+	return Errorf(CodeInvalidJSON, "the body is not valid JSON").Because(err)
 }
 
 // fieldPath removes the names of embedded structs from a field's path in an error of package json. Fields of requests

@@ -81,20 +81,61 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errorf returns an error with a status and a code.
-func Errorf(status int, code, format string, args ...any) *Error {
-	return &Error{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
+// Errorf returns an error with a code, and the status that goes with it.
+func Errorf(code, format string, args ...any) *Error {
+	return &Error{Status: statusOf(code), Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// At says that a field of the request is wrong. It returns the error.
+func (e *Error) At(param string) *Error {
+	e.Param = param
+	return e
+}
+
+// Because sets the cause. It returns the error.
+func (e *Error) Because(err error) *Error {
+	e.Err = err
+	return e
 }
 
 // Invalid returns an error about a wrong field of the request.
 func Invalid(param, format string, args ...any) *Error {
-	return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Param: param, Message: fmt.Sprintf(format, args...)}
+	return Errorf(CodeInvalid, format, args...).At(param)
 }
 
 // Unsupported returns an error about a field of the request that is valid but asks for something that is not supported.
 func Unsupported(param, format string, args ...any) *Error {
-	return &Error{Status: http.StatusBadRequest, Code: CodeUnsupported, Param: param,
-		Message: fmt.Sprintf(format, args...)}
+	return Errorf(CodeUnsupported, format, args...).At(param)
+}
+
+// statusOf returns the status of errors with a code. Codes of formats and about the request have 400.
+func statusOf(code string) int {
+	switch code {
+	case CodeNoKey, CodeBadKey:
+		return http.StatusUnauthorized
+	case CodeForbidden, CodeOrigin, CodeHost, CodeGated:
+		return http.StatusForbidden
+	case CodeModel, CodeNotFound:
+		return http.StatusNotFound
+	case CodeMethod:
+		return http.StatusMethodNotAllowed
+	case CodeModelInUse:
+		return http.StatusConflict
+	case CodeTooLarge:
+		return http.StatusRequestEntityTooLarge
+	case CodeEncoding:
+		return http.StatusUnsupportedMediaType
+	case CodeRate, CodeQueue:
+		return http.StatusTooManyRequests
+	case CodeClientCancelled:
+		return StatusClientClosed
+	case CodeInternal:
+		return http.StatusInternalServerError
+	case CodeHub, CodeDiskFull, CodeConnections, CodeBusy, CodeTimeout, CodeDraining, CodeModelUnusable, CodeUnavailable,
+		CodeModelChanged:
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusBadRequest
 }
 
 // Causes with which the server ends the context of a request.
@@ -105,6 +146,32 @@ var (
 	ErrDraining = errors.New("the server is stopping")
 )
 
+// failures are the errors that are known by their identity, and what to answer. The first that an error is counts.
+var failures = []struct {
+	err     error
+	code    string
+	after   time.Duration
+	message string
+}{
+	{generation.ErrQueueFull, CodeQueue, time.Second, "too many requests are waiting; try again soon"},
+	{ErrTimeout, CodeTimeout, 0, ErrTimeout.Error()},
+	{ErrDraining, CodeDraining, 5 * time.Second, ErrDraining.Error()},
+	{generation.ErrClosed, CodeDraining, 5 * time.Second, ErrDraining.Error()},
+	{generation.ErrChanged, CodeModelChanged, 0,
+		generation.ErrChanged.Error() + "; the operator has to restore them or to start the server again"},
+	{generation.ErrBadLogits, CodeModelUnusable, 5 * time.Second,
+		"the model's engine fails; try again soon, and the server's log says more"},
+	{generation.ErrCrashed, CodeUnavailable, time.Second,
+		"the model's engine crashed; try again soon, and the server's log says more"},
+	{generation.ErrOtherModel, CodeModelChanged, 10 * time.Second,
+		generation.ErrOtherModel.Error() + "; the operator has to bring the old one back or to start the server again"},
+	{generation.ErrUnavailable, CodeUnavailable, 2 * time.Second,
+		"the model's engine is not available; try again soon, and the server's log says more"},
+	{generation.ErrRefused, CodeUnsupported, 0, "the model's engine refuses the request, and the server's log says more"},
+	{context.Canceled, CodeClientCancelled, 0, "the request was cancelled"},
+	{context.DeadlineExceeded, CodeClientCancelled, 0, "the request was cancelled"},
+}
+
 // FromError returns what to answer to a request that failed with err. params maps the fields of [generation.Request]
 // to the format's names. Those of Sampling are there as in "Sampling.TypicalP"; "Sampling" alone is for errors that
 // name none of them.
@@ -113,68 +180,38 @@ func FromError(err error, params map[string]string) *Error {
 	var request *generation.RequestError
 	var long *generation.PromptTooLongError
 	var visibility *reasoning.VisibilityError
-	var conversation *chattemplate.ConversationError
-	var template *chattemplate.TemplateError
 	switch {
 	case errors.As(err, &own):
 		return own
 	case errors.As(err, &request):
-		return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Param: params[request.Path()],
-			Message: advised(request.Err, request.Hint()), Err: err}
+		return Invalid(params[request.Path()], "%s", advised(request.Err, request.Hint())).Because(err)
 	case errors.As(err, &long):
 		return tooLong(long, params[cmp.Or(long.Field, "Messages")], err)
 	case errors.As(err, &visibility):
-		return &Error{Status: http.StatusForbidden, Code: CodeForbidden, Param: params["Visibility"],
-			Message: advised(err, visibility.Hint()), Err: err}
-	case errors.Is(err, generation.ErrQueueFull):
-		return &Error{Status: http.StatusTooManyRequests, Code: CodeQueue,
-			Message: "too many requests are waiting; try again soon", RetryAfter: time.Second, Err: err}
-	case errors.Is(err, ErrTimeout):
-		return &Error{Status: http.StatusServiceUnavailable, Code: CodeTimeout, Message: ErrTimeout.Error(),
-			Final: true, Err: err}
-	case errors.Is(err, ErrDraining), errors.Is(err, generation.ErrClosed):
-		return &Error{Status: http.StatusServiceUnavailable, Code: CodeDraining, Message: ErrDraining.Error(),
-			RetryAfter: 5 * time.Second, Err: err}
-	case errors.Is(err, generation.ErrChanged):
-		return &Error{Status: http.StatusServiceUnavailable, Code: CodeModelChanged, Param: params["Model"], Err: err,
-			Message: generation.ErrChanged.Error() + "; the operator has to restore them or to start the server again"}
-	case errors.Is(err, generation.ErrBadLogits):
-		return &Error{
-			Status: http.StatusServiceUnavailable, Code: CodeModelUnusable, RetryAfter: 5 * time.Second, Err: err,
-			Message: "the model's engine fails; try again soon, and the server's log says more",
-		}
-	case errors.Is(err, generation.ErrCrashed):
-		return &Error{
-			Status: http.StatusServiceUnavailable, Code: CodeUnavailable, RetryAfter: time.Second, Err: err,
-			Message: "the model's engine crashed; try again soon, and the server's log says more",
-		}
-	case errors.Is(err, generation.ErrOtherModel):
-		return &Error{
-			Status: http.StatusServiceUnavailable, Code: CodeModelChanged, Param: params["Model"],
-			RetryAfter: 10 * time.Second, Err: err,
-			Message: generation.ErrOtherModel.Error() + "; the operator has to bring the old one back or to start the server " +
-				"again",
-		}
-	case errors.Is(err, generation.ErrUnavailable):
-		after, when := retryAfter(err)
-		return &Error{
-			Status: http.StatusServiceUnavailable, Code: CodeUnavailable, RetryAfter: after, Err: err,
-			Message: "the model's engine is not available; try again " + when + ", and the server's log says more",
-		}
-	case errors.Is(err, generation.ErrRefused):
-		return &Error{Status: http.StatusBadRequest, Code: CodeUnsupported, Err: err,
-			Message: "the model's engine refuses the request, and the server's log says more"}
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return &Error{Status: StatusClientClosed, Code: CodeClientCancelled, Message: "the request was cancelled", Err: err}
-	case errors.As(err, &conversation):
-		return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Param: params["Messages"],
-			Message: advised(err, conversation.Hint()), Err: err}
-	case errors.As(err, &template) && template.Rendering:
-		return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Param: params["Messages"],
-			Message: advised(err, template.Hint()), Err: err}
+		return Errorf(CodeForbidden, "%s", advised(err, visibility.Hint())).At(params["Visibility"]).Because(err)
 	}
-	return &Error{Status: http.StatusInternalServerError, Code: CodeInternal,
-		Message: "the model failed; the server's log says more", Err: err}
+	for _, f := range failures {
+		if errors.Is(err, f.err) {
+			e := Errorf(f.code, "%s", f.message).Because(err)
+			e.RetryAfter, e.Final = f.after, f.err == ErrTimeout
+			if f.code == CodeModelChanged {
+				e.Param = params["Model"]
+			}
+			if f.err == generation.ErrUnavailable {
+				e.wait()
+			}
+			return e
+		}
+	}
+	var conversation *chattemplate.ConversationError
+	var template *chattemplate.TemplateError
+	switch {
+	case errors.As(err, &conversation):
+		return Invalid(params["Messages"], "%s", advised(err, conversation.Hint())).Because(err)
+	case errors.As(err, &template) && template.Rendering:
+		return Invalid(params["Messages"], "%s", advised(err, template.Hint())).Because(err)
+	}
+	return Errorf(CodeInternal, "the model failed; the server's log says more").Because(err)
 }
 
 // FromLong is FromError for a format with words of its own for a prompt that is longer than the context: clients look
@@ -191,16 +228,15 @@ func FromLong(err error, params map[string]string,
 	return e
 }
 
-// retryAfter returns how long a client should wait for an engine that is not available, and says it in words. It is
-// what the engine asks for, within limits. The words are for streams that have begun, which have no header for it.
-func retryAfter(err error) (after time.Duration, when string) {
-	const usual, least, most = 2 * time.Second, time.Second, 10 * time.Minute
-	var e *generation.UnavailableError
-	if !errors.As(err, &e) || e.After <= 0 {
-		return usual, "soon"
+// wait takes over, within limits, how long the cause asks to wait. The message has it too, for streams that have begun,
+// which have no header for it.
+func (e *Error) wait() {
+	const least, most = time.Second, 10 * time.Minute
+	var busy *generation.UnavailableError
+	if errors.As(e.Err, &busy) && busy.After > 0 {
+		e.RetryAfter = min(max(busy.After, least), most)
+		e.Message = strings.Replace(e.Message, "soon", fmt.Sprintf("in %.0f s", math.Ceil(e.RetryAfter.Seconds())), 1)
 	}
-	after = min(max(e.After, least), most)
-	return after, fmt.Sprintf("in %.0f s", math.Ceil(after.Seconds()))
 }
 
 // tooLong returns the error for a field that is longer than the context. The words are OpenAI's: clients look for them
@@ -214,10 +250,8 @@ func tooLong(long *generation.PromptTooLongError, param string, err error) *Erro
 	case long.Context:
 		resulted += ", which leave no room for an answer"
 	}
-	message := fmt.Sprintf("This model's maximum context length is %d tokens. However, your %s resulted in %s. "+
-		"Please reduce the length of the %s.",
-		long.Context, field, resulted, field)
-	return &Error{Status: http.StatusBadRequest, Code: CodeContextLength, Param: param, Message: message, Err: err}
+	return Errorf(CodeContextLength, "This model's maximum context length is %d tokens. However, your %s resulted in %s. "+
+		"Please reduce the length of the %s.", long.Context, field, resulted, field).At(param).Because(err)
 }
 
 // advised returns the text of an error followed by its hint.

@@ -3,7 +3,6 @@ package wire
 import (
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 
 	"runner/reasoning"
@@ -33,13 +32,13 @@ func (p *Principal) May(s Scope) bool {
 func (p *Principal) Lacks(s Scope) *Error {
 	i := slices.IndexFunc(permissions, func(of Permission) bool { return of.Scope == s })
 	if p.ID == Local && i >= 0 && permissions[i].Denied != "" {
-		return Errorf(http.StatusForbidden, CodeForbidden, "%s", permissions[i].Denied)
+		return Errorf(CodeForbidden, "%s", permissions[i].Denied)
 	}
 	if p.ID == Local {
-		return Errorf(http.StatusForbidden, CodeForbidden,
+		return Errorf(CodeForbidden,
 			"a server that serves other machines without API keys gives nobody the permission %s; start it with keys", s)
 	}
-	return Errorf(http.StatusForbidden, CodeForbidden, "this API key lacks the permission %s", s)
+	return Errorf(CodeForbidden, "this API key lacks the permission %s", s)
 }
 
 // Default returns the visibility for a request that names none: the server's default, or less if the principal may
@@ -61,9 +60,8 @@ func (p *Principal) MayPromptRaw(param string) error {
 	if !errors.As(err, &lacks) {
 		return err
 	}
-	return &Error{Status: http.StatusForbidden, Code: CodeForbidden, Param: param, Err: err,
-		Message: "a raw prompt shows what the model thinks, so it needs the permission " + lacks.Permission() +
-			", which this API key lacks"}
+	return Errorf(CodeForbidden, "a raw prompt shows what the model thinks, so it needs the permission %s, which this "+
+		"API key lacks", lacks.Permission()).At(param).Because(err)
 }
 
 type principalKey struct{}

@@ -172,10 +172,10 @@ func (s *shape) end() {
 func (s *shape) refuse(values, depth int) error {
 	switch {
 	case s.values > values:
-		return Errorf(http.StatusRequestEntityTooLarge, CodeTooLarge,
+		return Errorf(CodeTooLarge,
 			"the body has more than the %d values that are allowed (--max-values)", values)
 	case s.depth > depth:
-		return Errorf(http.StatusBadRequest, CodeInvalidJSON,
+		return Errorf(CodeInvalidJSON,
 			"the body is nested deeper than the %d levels that are allowed (--max-nesting)", depth)
 	}
 	if most := s.fields[s.field]; s.field != "" && s.n > most {

@@ -96,8 +96,7 @@ func Of(t testing.TB, loaded wire.Loaded) *Models {
 func (m *Models) Use(ctx context.Context, name string) (wire.Model, error) {
 	p := wire.PrincipalOf(ctx)
 	if name != "" && wire.BareName(name) != Name || !p.MayUse(Name) {
-		return nil, &wire.Error{Status: http.StatusNotFound, Code: wire.CodeModel, Param: "model",
-			Message: "there is no such model"}
+		return nil, wire.Errorf(wire.CodeModel, "there is no such model").At("model")
 	}
 	m.held.Add(1)
 	return &model{Loaded: m.Engine, models: m}, nil
@@ -211,7 +210,7 @@ func Handler(f wire.Format, p *wire.Principal) http.Handler {
 	for _, route := range f.Routes() {
 		mux.HandleFunc(route.Method+" "+route.Path, func(w http.ResponseWriter, r *http.Request) {
 			if !p.May(route.Scope) {
-				f.WriteError(w, wire.Errorf(http.StatusForbidden, wire.CodeForbidden, "permission %s is missing", route.Scope))
+				f.WriteError(w, wire.Errorf(wire.CodeForbidden, "permission %s is missing", route.Scope))
 				return
 			}
 			r.Body = http.MaxBytesReader(w, r.Body, 32<<20)

@@ -2,7 +2,6 @@
 package room
 
 import (
-	"net/http"
 	"time"
 
 	"runner/cmd/runner/cli"
@@ -38,8 +37,8 @@ func newLines(s render.Streams, q cli.Asked) render.Renderer {
 			case done:
 				return nil
 			case q.Interrupted():
-				return enc.Fail(wire.Errorf(wire.StatusClientClosed, wire.CodeClientCancelled, "the run was interrupted"))
+				return enc.Fail(wire.Errorf(wire.CodeClientCancelled, "the run was interrupted"))
 			}
-			return enc.Fail(wire.Errorf(http.StatusInternalServerError, wire.CodeInternal, "the run failed"))
+			return enc.Fail(wire.Errorf(wire.CodeInternal, "the run failed"))
 		}}
 }

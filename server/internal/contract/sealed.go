@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 
 	"runner/chattemplate"
@@ -152,10 +151,7 @@ func (r *Restorer) dropOne(v *Carried, err error) error {
 		return err
 	}
 	if r.strict {
-		refused := &wire.Error{
-			Status: http.StatusBadRequest, Code: reason.Code(), Param: v.Param, Message: reason.Error() + "; " + reason.Hint(),
-			Err: err,
-		}
+		refused := wire.Errorf(reason.Code(), "%v; %s", reason, reason.Hint()).At(v.Param).Because(err)
 		if v.Refusal != "" {
 			refused.Param, refused.Message = "", v.Refusal
 		}

@@ -130,30 +130,30 @@ func (s *servedLibrary) wireError(err error) error {
 		return nil
 	}
 	name, file, asked, fetched := (*names.Error)(nil), (*catalog.Error)(nil), (*hub.Error)(nil), (*download.Error)(nil)
-	answer := func(status int, code, format string, args ...any) *wire.Error {
-		e := wire.Errorf(status, code, format, args...)
-		if e.Err = err; status < http.StatusInternalServerError { // else the request is not to blame
+	answer := func(code, format string, args ...any) *wire.Error {
+		e := wire.Errorf(code, format, args...).Because(err)
+		if e.Status < http.StatusInternalServerError { // else the request is not to blame
 			e.Param = "model"
 		}
 		return e
 	}
 	switch {
 	case errors.As(err, &name):
-		return answer(http.StatusBadRequest, wire.CodeInvalid, "it %s; %s", name.Detail, name.Advice)
+		return answer(wire.CodeInvalid, "it %s; %s", name.Detail, name.Advice)
 	case errors.As(err, &file):
-		return answer(http.StatusNotFound, wire.CodeNotFound, "%v; %s", err, file.Advice)
+		return answer(wire.CodeNotFound, "%v; %s", err, file.Advice)
 	case errors.As(err, &asked):
 		return hubError(answer, asked)
 	case errors.Is(err, library.ErrUnknown), errors.Is(err, library.ErrNotFound):
-		return answer(http.StatusNotFound, wire.CodeModel, "%v", err)
+		return answer(wire.CodeModel, "%v", err)
 	case errors.Is(err, library.ErrSeveral):
-		return answer(http.StatusBadRequest, wire.CodeInvalid, "%v; name one", err)
+		return answer(wire.CodeInvalid, "%v; name one", err)
 	case errors.Is(err, library.ErrInUse), errors.Is(err, library.ErrTaken):
-		return answer(http.StatusConflict, wire.CodeModelInUse, "%v", err)
+		return answer(wire.CodeModelInUse, "%v", err)
 	case errors.Is(err, library.ErrFull):
-		return answer(http.StatusConflict, wire.CodeModelInUse, "%v; delete some", err)
+		return answer(wire.CodeModelInUse, "%v; delete some", err)
 	case errors.Is(err, library.ErrBusy):
-		e := answer(http.StatusTooManyRequests, wire.CodeQueue, "%v", err)
+		e := answer(wire.CodeQueue, "%v", err)
 		e.RetryAfter = time.Minute
 		return e
 	case errors.Is(err, library.ErrClosed):
@@ -164,29 +164,29 @@ func (s *servedLibrary) wireError(err error) error {
 	s.log.Error("a model could not be pulled, named or deleted", "error", err)
 	switch {
 	case errors.Is(err, download.ErrNoSpace), errors.Is(err, syscall.ENOSPC):
-		e := answer(http.StatusServiceUnavailable, wire.CodeDiskFull,
+		e := answer(wire.CodeDiskFull,
 			"the server's disk has no room for the model; its operator has to make some, and what is here is kept")
 		e.Final = true
 		return e
 	case errors.As(err, &fetched):
-		return answer(http.StatusServiceUnavailable, wire.CodeHub, "%s; %s", fetched.Detail, fetched.Advice)
+		return answer(wire.CodeHub, "%s; %s", fetched.Detail, fetched.Advice)
 	}
-	return answer(http.StatusInternalServerError, wire.CodeInternal,
+	return answer(wire.CodeInternal,
 		"the server's files could not be read or written; its log says why")
 }
 
 // hubError returns the answer for an error of the hub.
-func hubError(answer func(status int, code, format string, args ...any) *wire.Error, err *hub.Error) *wire.Error {
+func hubError(answer func(code, format string, args ...any) *wire.Error, err *hub.Error) *wire.Error {
 	text := fmt.Sprintf("%v; %s", err, err.Advice)
 	switch err.Kind {
 	case hub.NotFound:
-		return answer(http.StatusNotFound, wire.CodeModel, "%s", text)
+		return answer(wire.CodeModel, "%s", text)
 	case hub.Gated, hub.Unauthorized:
-		return answer(http.StatusForbidden, wire.CodeGated, "%s", text)
+		return answer(wire.CodeGated, "%s", text)
 	case hub.TooLarge:
-		return answer(http.StatusBadRequest, wire.CodeUnsupported, "%s", text)
+		return answer(wire.CodeUnsupported, "%s", text)
 	}
-	e := answer(http.StatusServiceUnavailable, wire.CodeHub, "%s", text)
+	e := answer(wire.CodeHub, "%s", text)
 	e.RetryAfter, e.Final = err.RetryAfter, !err.Temporary
 	return e
 }

@@ -146,7 +146,7 @@ func (a *API) detach(w http.ResponseWriter, r *http.Request, t *turn) error {
 
 // breakOff marks a response as failed after a panic of its run.
 func (t *turn) breakOff(refused chan<- *wire.Error) {
-	failure := wire.Errorf(http.StatusInternalServerError, wire.CodeInternal, "the server failed; its log says more")
+	failure := wire.Errorf(wire.CodeInternal, "the server failed; its log says more")
 	if t.kept == nil {
 		refused <- failure
 		return
@@ -187,7 +187,7 @@ func (a *API) admit(job *run, principal string) *wire.Error {
 }
 
 func tooMany(format string, args ...any) *wire.Error {
-	e := wire.Errorf(http.StatusTooManyRequests, wire.CodeQueue, format, args...)
+	e := wire.Errorf(wire.CodeQueue, format, args...)
 	e.Param, e.RetryAfter = "background", 5*time.Second
 	return e
 }

@@ -123,7 +123,7 @@ func TestStreamsFoldToTheResponse(t *testing.T) {
 		if breaks {
 			run = run[:1+r.IntN(len(run)-1)]
 		}
-		failure := []*wire.Error{wire.Errorf(500, wire.CodeInternal, "m"), wire.Errorf(499, wire.CodeClientCancelled,
+		failure := []*wire.Error{wire.Errorf(wire.CodeInternal, "m"), wire.Errorf(wire.CodeClientCancelled,
 			"c")}[r.IntN(2)]
 		var events []object
 		streamed, whole := newTestEncoder(carries, background), newTestEncoder(carries, background)

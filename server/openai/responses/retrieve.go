@@ -28,7 +28,7 @@ func (a *API) stored(r *http.Request) (*record, error) {
 }
 
 func notFound() *wire.Error {
-	return wire.Errorf(http.StatusNotFound, wire.CodeNotFound, "no response with this id is stored (any more)")
+	return wire.Errorf(wire.CodeNotFound, "no response with this id is stored (any more)")
 }
 
 // show returns a stored response with its reasoning opened.

@@ -86,8 +86,8 @@ func (t *turn) lookUp() error {
 	if id := q.wire.PreviousResponseID; id != nil && *id != "" {
 		chain, missing := a.store.chain(t.principal.ID, *id)
 		if missing != "" {
-			return &wire.Error{Status: http.StatusBadRequest, Code: "previous_response_not_found", Param: "previous_response_id",
-				Message: "this response, or one that it continues, is not stored (any more); send the whole conversation as input"}
+			return wire.Errorf("previous_response_not_found", "this response, or one that it continues, is not stored (any "+
+				"more); send the whole conversation as input").At("previous_response_id")
 		}
 		last := chain[len(chain)-1]
 		if s := last.response.Status; s != statusCompleted && s != statusIncomplete {
@@ -114,8 +114,8 @@ func (t *turn) dereference(e *entry) error {
 	item, rec := t.api.store.item(t.principal.ID, e.item.ItemID())
 	if item == nil {
 		if isRef {
-			return &wire.Error{Status: http.StatusBadRequest, Code: "item_not_found", Param: e.path + ".id",
-				Message: "the item " + strconv.Quote(wire.Clip(ref.id)) + " is not stored (any more); send the item itself"}
+			return wire.Errorf("item_not_found", "the item %q is not stored (any more); send the item itself",
+				wire.Clip(ref.id)).At(e.path + ".id")
 		}
 		return nil // an empty item has no effect
 	}
@@ -324,7 +324,7 @@ func (t *turn) tooLong(err error) bool {
 // failed converts the error of a run.
 func failed(err error) *wire.Error {
 	if errors.Is(err, errCancelled) {
-		return wire.Errorf(wire.StatusClientClosed, wire.CodeClientCancelled, "%s", errCancelled)
+		return wire.Errorf(wire.CodeClientCancelled, "%s", errCancelled)
 	}
 	return wireError(err)
 }
