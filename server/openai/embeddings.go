@@ -177,17 +177,16 @@ func readInputs(raw json.RawMessage, path string, most int) ([]input, error) {
 		tokens, err := readTokens(raw, path)
 		return []input{{path: path, tokens: tokens}}, err
 	}
-	if err := wire.AtMost(path, raw, most); err != nil {
+	list, err := wire.List(path, raw)
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	var list []json.RawMessage
-	if err := wire.UnmarshalAt(path, raw, &list); err != nil {
-		return nil, err
+	case len(list) > most:
+		return nil, wire.Invalid(path, "there are %d; at most %d are allowed", len(list), most)
 	}
 	inputs := make([]input, len(list))
 	for i, entry := range list {
 		in := input{path: wire.Index(path, i)}
-		var err error
 		switch {
 		case wire.Is(entry, '"'):
 			in.text, err = wire.Text(in.path, entry)

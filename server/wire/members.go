@@ -10,57 +10,44 @@ import (
 // decoding the values. object must be valid JSON. If it is not an object, Members yields nothing.
 func Members(object []byte) iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
-		at := skipSpace(object, 0)
-		if at == len(object) || object[at] != '{' {
+		rest := bytes.TrimLeft(object, " \t\r\n")
+		if !Is(rest, '{') {
 			return
 		}
-		for at = skipSpace(object, at+1); at < len(object) && object[at] == '"'; {
-			end := skipValue(object, at)
+		for {
+			quote := bytes.IndexByte(rest, '"')
+			if quote < 0 {
+				return
+			}
+			end, _ := closing(rest, quote, quote+1)
+			key, value, _ := bytes.Cut(rest[end:], []byte(":"))
 			var name string
-			if json.Unmarshal(object[at:end], &name) != nil {
+			if json.Unmarshal(rest[quote:end+len(key)], &name) != nil {
 				return
 			}
-			at = skipSpace(object, skipSpace(object, end)+1) // after the colon
-			end = skipValue(object, at)
-			if !yield(name, bytes.TrimSpace(object[at:end])) {
+			end = valueEnd(value)
+			if !yield(name, bytes.TrimSpace(value[:end])) {
 				return
 			}
-			at = skipSpace(object, skipSpace(object, end)+1) // after the comma
+			rest = value[end:]
 		}
 	}
 }
 
-func skipSpace(text []byte, at int) int {
-	for at < len(text) && (text[at] == ' ' || text[at] == '\t' || text[at] == '\n' || text[at] == '\r') {
-		at++
-	}
-	return min(at, len(text))
-}
-
-// skipValue returns the end of the value at an index.
-func skipValue(text []byte, at int) int {
-	quoted, open := false, 0
-	for ; at < len(text); at++ {
-		switch c := text[at]; {
-		case quoted && c == '\\':
-			at++
+// valueEnd returns the index of the comma or the bracket that follows the value at the beginning of a text.
+func valueEnd(text []byte) int {
+	open := 0
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
 		case c == '"':
-			if quoted = !quoted; !quoted && open == 0 {
-				return at + 1
-			}
-		case quoted:
+			i, _ = closing(text, i, i+1)
 		case c == '{' || c == '[':
 			open++
+		case open == 0 && (c == ',' || c == '}' || c == ']'):
+			return i
 		case c == '}' || c == ']':
-			if open--; open == 0 {
-				return at + 1
-			}
-			if open < 0 {
-				return at
-			}
-		case c == ',' && open == 0:
-			return at
+			open--
 		}
 	}
-	return min(at, len(text))
+	return len(text)
 }

@@ -188,7 +188,7 @@ func (s *shape) refuse(values, depth int) error {
 func (s *shape) tooMany() error {
 	for field, n := range s.entries {
 		if n > s.fields[field] {
-			return tooMany(field, n, s.fields[field])
+			return Invalid(field, "there are %d; at most %d are allowed", n, s.fields[field])
 		}
 	}
 	return nil
@@ -209,53 +209,6 @@ func fieldOf(key []byte, fields map[string]int) string {
 		}
 	}
 	return ""
-}
-
-func tooMany(path string, n, most int) *Error {
-	return Invalid(path, "there are %d; at most %d are allowed", n, most)
-}
-
-// AtMost refuses a list or an object that has more than most entries, before it is decoded. path is its place in the
-// body.
-func AtMost(path string, raw json.RawMessage, most int) error {
-	if len(raw) <= most {
-		return nil // each entry takes a byte
-	}
-	if n := entries(raw); n > most {
-		return tooMany(path, n, most)
-	}
-	return nil
-}
-
-// entries returns how many entries a list or an object has.
-func entries(raw []byte) (n int) {
-	open, used := 0, false
-	for i := 0; i < len(raw); i++ {
-		switch c := raw[i]; {
-		case c == '"':
-			used = used || open == 1
-			i = endOfString(raw, i)
-		case c == '[' || c == '{':
-			used = used || open == 1
-			open++
-		case c == ']' || c == '}':
-			if open--; open == 0 && used {
-				n++
-			}
-		case c == ',' && open == 1:
-			n++
-		case c > ' ':
-			used = used || open == 1
-		}
-	}
-	return n
-}
-
-// endOfString returns the index of the closing quote of the string that begins at i, or of the last byte if there
-// is none.
-func endOfString(body []byte, i int) int {
-	end, _ := closing(body, i, i+1)
-	return min(end, len(body)-1)
 }
 
 // closing returns the index of the closing quote, from index i on, of the string that begins at quote. If there is
