@@ -220,13 +220,9 @@ func (r *reply) close() {
 func (r *reply) sign(thoughts string) string {
 	value, err := r.seal(thoughts, r.calls)
 	if err != nil {
-		r.warn(generation.CodeNotSealed, "a thinking block could not be signed: "+err.Error())
+		r.Warnings.Add(generation.CodeNotSealed, "a thinking block could not be signed: "+err.Error())
 	}
 	return value
-}
-
-func (r *reply) warn(code, message string) {
-	r.Warnings = append(r.Warnings, wire.Warning{Code: code, Message: message})
 }
 
 // done ends the message.

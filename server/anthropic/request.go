@@ -150,7 +150,7 @@ func (d display) seals() bool { return d == displaySummary || d == displaySealed
 type prompt struct {
 	req      generation.Request
 	display  display
-	warnings []wire.Warning
+	warnings wire.Warnings
 	// eager names the tools with eager_input_streaming.
 	eager map[string]bool
 	// values are the sealed values in the conversation. turn is the turn of the reply; it is set when the model is known.
@@ -163,9 +163,7 @@ type prompt struct {
 func (a *API) decode(who *wire.Principal, body *MessagesRequest, complete bool) (*prompt, error) {
 	p := &prompt{req: a.cfg.Defaults}
 	p.req.Visibility = who.Default(p.req.Visibility)
-	for _, field := range body.unknown {
-		p.warnings = append(p.warnings, wire.Warning{Code: contract.CodeIgnored, Message: contract.Ignored(field)})
-	}
+	contract.Ignore(&p.warnings, body.unknown)
 	if err := body.elsewhere(); err != nil {
 		return nil, err
 	}
@@ -268,9 +266,7 @@ func (p *prompt) output(body *MessagesRequest) error {
 func (p *prompt) tools(body *MessagesRequest) error {
 	return wire.Each("tools", body.Tools, func(path string, t *Tool) error {
 		if t.Type != "" && t.Type != "custom" {
-			p.warnings = append(p.warnings, wire.Warning{
-				Code: "unknown_tool_type", Message: path + " was left out: only tools of type custom are known here",
-			})
+			p.warnings.Add("unknown_tool_type", path+" was left out: only tools of type custom are known here")
 			return nil
 		}
 		schema, err := wire.Schema(path+".input_schema", t.InputSchema)

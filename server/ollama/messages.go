@@ -77,9 +77,7 @@ type Tool struct {
 func (p *prompt) tools(list []json.RawMessage) error {
 	return wire.Each("tools", list, func(path string, t *Tool) error {
 		if t.Type != "" && t.Type != "function" {
-			p.head.warnings = append(p.head.warnings, wire.Warning{
-				Code: "unknown_tool_type", Message: path + " was left out: only tools of type function are known here",
-			})
+			p.head.warnings.Add("unknown_tool_type", path+" was left out: only tools of type function are known here")
 			return nil
 		}
 		schema, err := wire.Schema(path+".function.parameters", t.Function.Parameters)

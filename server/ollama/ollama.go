@@ -240,9 +240,8 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, p *prompt, began ti
 		return answerEmpty(w, p, finishLoad)
 	}
 	if size := m.Info().ContextSize; p.context > size {
-		p.head.warnings = append(p.head.warnings,
-			wire.Warning{Code: "num_ctx", Message: fmt.Sprintf("options.num_ctx asks for %d tokens, and the model was loaded "+
-				"with a context of %d", p.context, size)})
+		p.head.warnings.Add("num_ctx", fmt.Sprintf("options.num_ctx asks for %d tokens, and the model was loaded "+
+			"with a context of %d", p.context, size))
 	}
 	if p.truncate {
 		dropped, err := contract.Shorten(r.Context(), m, who.ID, &p.req)
@@ -250,10 +249,8 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, p *prompt, began ti
 			return err
 		}
 		if dropped > 0 {
-			p.head.warnings = append(p.head.warnings, wire.Warning{
-				Code:    "input_truncated",
-				Message: fmt.Sprintf("%d messages were left out so that the rest fits into the context", dropped),
-			})
+			p.head.warnings.Add("input_truncated",
+				fmt.Sprintf("%d messages were left out so that the rest fits into the context", dropped))
 		}
 	}
 	if p.unload {
@@ -261,9 +258,8 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, p *prompt, began ti
 			// this only marks the model: it is unloaded when no request holds it any more
 			defer func() { _ = a.unload(context.WithoutCancel(r.Context()), p.head.model) }()
 		} else {
-			p.head.warnings = append(p.head.warnings,
-				wire.Warning{Code: "keep_alive", Message: "keep_alive was ignored: this API key lacks the permission models, " +
-					"which unloading takes"})
+			p.head.warnings.Add("keep_alive",
+				"keep_alive was ignored: this API key lacks the permission models, which unloading takes")
 		}
 	}
 	return a.run(w, r, m, p)

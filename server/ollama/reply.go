@@ -95,7 +95,7 @@ type head struct {
 	clock    func() time.Time
 	began    time.Time
 	load     time.Duration
-	warnings []wire.Warning
+	warnings wire.Warnings
 }
 
 // reply turns the events of a run into an answer. If it is streamed, each addition is sent as a line and not kept.

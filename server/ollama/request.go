@@ -180,9 +180,7 @@ func (a *API) decodeGenerate(who *wire.Principal, body *GenerateRequest) (*promp
 func (p *prompt) common(body *Common) error {
 	p.head.model = body.Model
 	p.stream = body.Stream == nil || *body.Stream
-	for _, field := range body.unknown {
-		p.head.warnings = append(p.head.warnings, wire.Warning{Code: contract.CodeIgnored, Message: contract.Ignored(field)})
-	}
+	contract.Ignore(&p.head.warnings, body.unknown)
 	if err := cmp.Or(p.think(body.Think), p.format(body.Format)); err != nil {
 		return err
 	}

@@ -167,10 +167,10 @@ func (a *API) readChat(p *wire.Principal, b *ChatRequest) (*chatOrder, error) {
 		return nil, err
 	}
 	if b.Verbosity != nil && *b.Verbosity != "medium" && *b.Verbosity != "" {
-		c.warn("field_ignored", "verbosity: models here do not know it; say it in a message")
+		c.warnings.Add("field_ignored", "verbosity: models here do not know it; say it in a message")
 	}
 	if b.Store != nil && *b.Store {
-		c.warn("field_ignored", "store: chat completions are not kept; /v1/responses keeps what it answers")
+		c.warnings.Add("field_ignored", "store: chat completions are not kept; /v1/responses keeps what it answers")
 	}
 	if b.IgnoreEOS {
 		c.unsupported("ignore_eos")

@@ -169,9 +169,7 @@ func (a *API) readCompletion(p *wire.Principal, b *CompletionRequest) (*completi
 	if err := c.readLogprobs(b); err != nil {
 		return nil, err
 	}
-	for _, field := range b.unknown {
-		c.warn(contract.CodeIgnored, contract.Ignored(field))
-	}
+	contract.Ignore(&c.warnings, b.unknown)
 	c.req.IgnoreEnd = b.IgnoreEOS
 	switch {
 	case b.Suffix != nil && *b.Suffix != "":

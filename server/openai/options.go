@@ -82,7 +82,7 @@ type order struct {
 	usage   bool
 	// form is the field with the answer's form; empty if it has none.
 	form     string
-	warnings []wire.Warning
+	warnings wire.Warnings
 	// custom are the names of the tools whose calls are free text.
 	custom map[string]bool
 }

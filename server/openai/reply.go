@@ -9,14 +9,9 @@ import (
 	"runner/server/wire"
 )
 
-// warn adds a warning about the request.
-func (d *order) warn(code, message string) {
-	d.warnings = append(d.warnings, wire.Warning{Code: code, Message: message})
-}
-
 // unsupported adds a warning about a field that is not supported.
 func (d *order) unsupported(field string) {
-	d.warn("unsupported_parameter", field+": it is not supported here and has no effect")
+	d.warnings.Add("unsupported_parameter", field+": it is not supported here and has no effect")
 }
 
 // Usage counts tokens.

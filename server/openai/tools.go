@@ -77,7 +77,7 @@ func (d *order) addTool(raw json.RawMessage, path string, legacy bool) error {
 			return d.addCustom(raw, path+".custom")
 		}
 		if t.Type != "" && t.Type != "function" {
-			d.warn("tool_skipped", path+": tools of this type are not known here and were left out")
+			d.warnings.Add("tool_skipped", path+": tools of this type are not known here and were left out")
 			return nil
 		}
 		raw, path = t.Function, path+".function"
@@ -169,7 +169,7 @@ func (d *order) toolChoice(raw json.RawMessage) error {
 			case typeCustom:
 				at, name = at+".custom.name", t.Custom.Name
 			default:
-				d.warn("tool_skipped", at+": tools of this type are not known here and were left out")
+				d.warnings.Add("tool_skipped", at+": tools of this type are not known here and were left out")
 				continue
 			}
 			if err := d.mustHave(name, at); err != nil {

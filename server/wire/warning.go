@@ -10,3 +10,9 @@ type Warning struct {
 	// A message for people. It contains none of the model's text.
 	Message string `json:"message"`
 }
+
+// Warnings is a list of warnings.
+type Warnings []Warning
+
+// Add adds a warning.
+func (w *Warnings) Add(code, message string) { *w = append(*w, Warning{code, message}) }

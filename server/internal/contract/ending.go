@@ -13,7 +13,7 @@ import (
 type Ending struct {
 	// Info has the settings in effect; nil until the run has started.
 	Info     *reasoning.Info
-	Warnings []wire.Warning
+	Warnings wire.Warnings
 	// Result is nil until the run is over.
 	Result *reasoning.Result
 	// Delegations are the delegations that have ended.
@@ -33,7 +33,7 @@ func (n *Ending) Note(e *reasoning.Event) {
 			n.Info = e.Info
 		}
 	case reasoning.Warning:
-		n.Warnings = append(n.Warnings, wire.Warning{Code: e.Code, Message: e.Text})
+		n.Warnings.Add(e.Code, e.Text)
 	case reasoning.Instructed:
 		n.last = e.Text
 	case reasoning.DelegationStart:

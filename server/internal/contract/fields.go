@@ -188,7 +188,7 @@ type parser struct {
 	// noSummary is the field that asks for no summary, and on is the field that asks for reasoning. They are empty if no
 	// field does.
 	noSummary, on string
-	warnings      []wire.Warning
+	warnings      wire.Warnings
 	// templateArgs are the variables for the template. The effort has a name that templates know.
 	templateArgs map[string]any
 }
@@ -204,7 +204,7 @@ func (f *Fields) Parse(include []string) (Asked, error) {
 	); err != nil {
 		return Asked{}, err
 	}
-	p.ignored(f.unknown...)
+	Ignore(&p.warnings, f.unknown)
 	a := Asked{
 		Visibility: p.visibility.value, Said: p.visibility.from != "", Summary: p.summary.value, Warnings: p.warnings,
 		Effort: p.effort.value, Budget: p.budget.value, Keep: p.keep.value,
@@ -252,7 +252,7 @@ func (p *parser) reasoning(raw json.RawMessage) error {
 	if err := wire.UnmarshalAt("reasoning", raw, &o); err != nil {
 		return err
 	}
-	p.ignored(o.unknown...)
+	Ignore(&p.warnings, o.unknown)
 	return cmp.Or(
 		p.enable("reasoning.enabled", o.Enabled), p.summaryOf("reasoning.summary", o.Summary),
 		p.summaryOf("reasoning.generate_summary", o.GenerateSummary), p.exclude(o.Exclude), p.contextOf(o.Context),

@@ -168,15 +168,13 @@ func (r *Restorer) dropOne(v *Carried, err error) error {
 }
 
 // Warnings returns the warnings about values that were left out, one for each reason.
-func (r *Restorer) Warnings() []wire.Warning {
-	var list []wire.Warning
+func (r *Restorer) Warnings() (list wire.Warnings) {
 	for _, d := range r.dropped {
 		what := d.first + " was left out"
 		if d.count > 1 {
 			what = fmt.Sprintf("%d sealed values were left out, the first of them %s", d.count, d.first)
 		}
-		list = append(list, wire.Warning{Code: CodeSealedDropped, Message: fmt.Sprintf("%s (%s): %s", what, d.reason.Code(),
-			d.reason.Reason())})
+		list.Add(CodeSealedDropped, fmt.Sprintf("%s (%s): %s", what, d.reason.Code(), d.reason.Reason()))
 	}
 	return list
 }

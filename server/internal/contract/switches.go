@@ -84,12 +84,10 @@ func Others(body []byte, path string, known ...string) (unknown []string) {
 	return unknown
 }
 
-// Ignored returns the text of the warning about an unknown field.
-func Ignored(field string) string { return field + ": this field is not known here and has no effect" }
-
-func (p *parser) ignored(fields ...string) {
-	for _, f := range fields {
-		p.warnings = append(p.warnings, wire.Warning{Code: CodeIgnored, Message: Ignored(f)})
+// Ignore adds a warning about each of some unknown fields.
+func Ignore(to *wire.Warnings, unknown []string) {
+	for _, f := range unknown {
+		to.Add(CodeIgnored, f+": this field is not known here and has no effect")
 	}
 }
 
@@ -152,7 +150,7 @@ func (p *parser) thinking(raw json.RawMessage) error {
 	if err := wire.UnmarshalAt("thinking", raw, &t); err != nil {
 		return err
 	}
-	p.ignored(t.unknown...)
+	Ignore(&p.warnings, t.unknown)
 	if t.Type != nil {
 		on := *t.Type != "disabled"
 		if on && *t.Type != "enabled" && *t.Type != "adaptive" && *t.Type != "auto" {
@@ -176,10 +174,8 @@ func (p *parser) format(format *string) error {
 	}
 	switch *format {
 	case "raw", "none", "deepseek-legacy":
-		p.warnings = append(p.warnings, wire.Warning{
-			Code:    CodeIgnored,
-			Message: param + ": this server never puts reasoning into the answer; visibility full returns it separately",
-		})
+		p.warnings.Add(CodeIgnored,
+			param+": this server never puts reasoning into the answer; visibility full returns it separately")
 	}
 	switch *format {
 	case "auto", "none":

@@ -99,7 +99,7 @@ func (q *asked) input() error {
 		}
 	}
 	if skipped.count > 0 {
-		q.warn(CodeItemSkipped, skipped.of("input items"))
+		q.warnings.Add(CodeItemSkipped, skipped.of("input items"))
 	}
 	return nil
 }

@@ -157,7 +157,7 @@ type asked struct {
 	contract contract.Asked
 	request  generation.Request
 	items    []entry
-	warnings []wire.Warning
+	warnings wire.Warnings
 	tools    []FunctionTool
 	// custom are the names of the custom tools among them.
 	custom    map[string]bool
@@ -167,10 +167,6 @@ type asked struct {
 	loose []int
 	// text is the form as the response repeats it.
 	text TextEcho
-}
-
-func (q *asked) warn(code, message string) {
-	q.warnings = append(q.warnings, wire.Warning{Code: code, Message: message})
 }
 
 func is(flag *bool, otherwise bool) bool {
@@ -257,7 +253,7 @@ func (q *asked) reasoning() error {
 		ignored = ignored || name != includeLogprobs && name != contract.IncludeSealed && name != contract.IncludeContent
 	}
 	if ignored {
-		q.warn(CodeIncludeIgnored, "include names what there is not in this response")
+		q.warnings.Add(CodeIncludeIgnored, "include names what there is not in this response")
 	}
 	var err error
 	if q.contract, err = w.Parse(w.Include); err != nil {
@@ -317,7 +313,7 @@ func (q *asked) readTools() error {
 		q.tools = append(q.tools, t)
 	}
 	if skipped.count > 0 {
-		q.warn(CodeToolSkipped, skipped.of("tools"))
+		q.warnings.Add(CodeToolSkipped, skipped.of("tools"))
 	}
 	q.request.SingleCall = !is(q.wire.ParallelToolCalls, true)
 	return nil

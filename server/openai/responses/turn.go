@@ -194,7 +194,7 @@ func (t *turn) assemble(ctx context.Context) error {
 			return wireError(err)
 		}
 		if dropped > 0 {
-			q.warn(CodeTruncated, strconv.Itoa(dropped)+" messages were left out so that the rest fits into the context")
+			q.warnings.Add(CodeTruncated, strconv.Itoa(dropped)+" messages were left out so that the rest fits into the context")
 		}
 	}
 	t.describe()
@@ -218,7 +218,7 @@ func (t *turn) loosen(ctx context.Context) {
 				t.request.Tools[j].Strict = false
 			}
 		}
-		q.warn(CodeStrictUnavailable,
+		q.warnings.Add(CodeStrictUnavailable,
 			"the parameters of "+wire.Index("tools", i)+" cannot be enforced; set strict to true to get the reason")
 	}
 }
