@@ -93,12 +93,10 @@ func (p *prompt) history(input *RunAgentInput) error {
 			if err = p.says(m, path); err == nil {
 				p.attach(&waiting, last)
 			}
-		case "developer", "system", "user", "tool":
+		default:
 			p.attach(&waiting, last)
 			last = contract.Nowhere
 			err = p.hears(m, path)
-		default:
-			err = wire.Invalid(path+".role", "it takes developer, system, user, assistant, tool, reasoning or activity")
 		}
 		return err
 	})

@@ -35,7 +35,7 @@ type RunAgentInput struct {
 	State          json.RawMessage `json:"state" api:"any"`
 	ForwardedProps ForwardedProps  `json:"forwardedProps"`
 	// Must be empty: no run is ever interrupted.
-	Resume []json.RawMessage `json:"resume" api:"array[..0]"`
+	Resume []json.RawMessage `json:"resume" api:"array[..0]" refuse:"answer calls with tool messages"`
 }
 
 // Note implements [wire.Noter].
@@ -87,10 +87,6 @@ func (a *API) decode(who *wire.Principal, input *RunAgentInput) (*prompt, error)
 		if err := wire.CheckID(id.name, id.value); err != nil {
 			return nil, err
 		}
-	}
-	if len(input.Resume) > 0 {
-		return nil, wire.Unsupported("resume", "no run of this server is interrupted, so there is nothing to resume; "+
-			"answer calls with tool messages")
 	}
 	p := &prompt{req: a.cfg.Defaults, traces: a.cfg.Traces}
 	p.req.Visibility = who.Default(p.req.Visibility)

@@ -1,6 +1,7 @@
 package agui
 
 import (
+	"runner/generation"
 	"runner/server/internal/contract"
 	"runner/server/wire"
 )
@@ -87,9 +88,7 @@ func (p *prompt) delivery(props *ForwardedProps) error {
 func (p *prompt) sampling(props *ForwardedProps) error {
 	wire.Set(&p.req, props)
 	if props.ToolChoice != nil {
-		if err := contract.ChooseTools(&p.req, at("tool_choice"), *props.ToolChoice); err != nil {
-			return err
-		}
+		p.req.ToolChoice = generation.ToolChoice(*props.ToolChoice)
 	}
 	if props.ParallelToolCalls != nil {
 		p.req.SingleCall = !*props.ParallelToolCalls

@@ -110,11 +110,6 @@ func readTurns(messages []json.RawMessage) ([]turn, error) {
 	}
 	var turns []turn
 	err := wire.Each("messages", messages, func(path string, m *MessageParam) error {
-		switch m.Role {
-		case "user", "assistant", "system":
-		default:
-			return wire.Invalid(path+".role", "it takes user, assistant or system")
-		}
 		blocks, err := readBlocks(path+".content", m.Content)
 		if err == nil && len(blocks) == 0 && m.Role != "assistant" {
 			err = wire.Invalid(path+".content", "it is empty")

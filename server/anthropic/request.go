@@ -53,9 +53,9 @@ type MessagesRequest struct {
 	// Refused with the code `thread_unsupported_request`. Clients then send the whole conversation.
 	Thread json.RawMessage `json:"thread" api:"null"`
 	// Refused: this server has no containers.
-	Container json.RawMessage `json:"container" api:"null"`
+	Container json.RawMessage `json:"container" api:"null" refuse:"this server has no containers"`
 	// Refused unless it is empty: this server does not call MCP servers.
-	MCPServers []json.RawMessage `json:"mcp_servers" api:"array[..0]"`
+	MCPServers []json.RawMessage `json:"mcp_servers" api:"array[..0]" refuse:"give their tools in tools"`
 
 	// unknown lists the request's unknown fields about reasoning.
 	unknown []string
@@ -164,7 +164,10 @@ func (a *API) decode(who *wire.Principal, body *MessagesRequest, complete bool) 
 	p := &prompt{req: a.cfg.Defaults}
 	p.req.Visibility = who.Default(p.req.Visibility)
 	contract.Ignore(&p.warnings, body.unknown)
-	if err := body.elsewhere(); err != nil {
+	if wire.Given(body.Thread) {
+		err := wire.Unsupported("thread",
+			"this server keeps no conversations; send the whole conversation, without this field")
+		err.Code = codeThread
 		return nil, err
 	}
 	if complete && body.MaxTokens == nil {
@@ -178,22 +181,6 @@ func (a *API) decode(who *wire.Principal, body *MessagesRequest, complete bool) 
 	return p, nil
 }
 
-// elsewhere refuses fields that only Anthropic's own servers support.
-func (body *MessagesRequest) elsewhere() error {
-	switch {
-	case wire.Given(body.Thread):
-		err := wire.Unsupported("thread", "this server keeps no conversations; send the whole conversation, without "+
-			"this field")
-		err.Code = codeThread
-		return err
-	case wire.Given(body.Container):
-		return wire.Unsupported("container", "this server has no containers")
-	case len(body.MCPServers) > 0:
-		return wire.Unsupported("mcp_servers", "this server calls no MCP servers; give their tools in tools")
-	}
-	return nil
-}
-
 func (p *prompt) sampling(body *MessagesRequest) error {
 	wire.Set(&p.req, body)
 	return wire.SetStops("stop_sequences", body.StopSequences, &p.req.Stop)
@@ -201,12 +188,8 @@ func (p *prompt) sampling(body *MessagesRequest) error {
 
 // thinking reads how much the model reasons and what is shown of it.
 func (p *prompt) thinking(body *MessagesRequest) error {
-	switch effort := body.OutputConfig.Effort; effort {
-	case "":
-	case "minimal", "low", "medium", "high", "xhigh", "max":
-		p.req.Effort, _ = reasoning.ParseEffort(effort) // it knows all of these
-	default:
-		return wire.Invalid("output_config.effort", "it takes minimal, low, medium, high, xhigh or max")
+	if effort := body.OutputConfig.Effort; effort != "" {
+		p.req.Effort, _ = reasoning.ParseEffort(effort) // it knows all that the field takes
 	}
 	t := body.Thinking
 	if t == nil {

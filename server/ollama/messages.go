@@ -16,7 +16,7 @@ import (
 //openapi:request OllamaMessage
 type Message struct {
 	// The author's role.
-	Role string `json:"role" api:"=system,developer,user,assistant,tool required"`
+	Role string `json:"role" api:"#OllamaRole required"`
 	// The text.
 	Content string `json:"content"`
 	// The assistant's reasoning. It is used only while calls are pending and by keys with the permission
@@ -30,7 +30,7 @@ type Message struct {
 	// The id of the call whose result a tool message has.
 	ToolCallID string `json:"tool_call_id,omitempty"`
 	// Refused unless it is empty: models here read only text.
-	Images []json.RawMessage `json:"images,omitempty" api:"array[..0]"`
+	Images []json.RawMessage `json:"images,omitempty" api:"array[..0]" refuse:"local models take text"`
 }
 
 // ToolCall is a call of a function.
@@ -93,9 +93,6 @@ func (p *prompt) tools(list []json.RawMessage) error {
 // history reads the messages of a conversation.
 func (p *prompt) history(list []json.RawMessage) error {
 	err := wire.Each("messages", list, func(path string, in *Message) error {
-		if len(in.Images) > 0 {
-			return wire.Unsupported(path+".images", "local models take text")
-		}
 		m := chattemplate.Message{Role: chattemplate.Role(strings.ToLower(in.Role)), Content: in.Content}
 		switch m.Role {
 		case chattemplate.System, chattemplate.Developer, chattemplate.User:

@@ -42,13 +42,13 @@ type GenerateRequest struct {
 	// refused.
 	Raw bool `json:"raw" api:"default=false"`
 	// Refused unless it is empty.
-	Suffix string `json:"suffix" api:"[..0]"`
+	Suffix string `json:"suffix" api:"[..0]" refuse:"give the text before it as a raw prompt"`
 	// Refused unless it is empty. Use `--chat-template` of the server.
-	Template string `json:"template" api:"[..0]"`
+	Template string `json:"template" api:"[..0]" refuse:"start the server with --chat-template"`
 	// Refused unless it is empty. Send the conversation to `/api/chat`.
-	Context []json.RawMessage `json:"context" api:"array[..0]"`
+	Context []json.RawMessage `json:"context" api:"array[..0]" refuse:"send the conversation to /api/chat"`
 	// Refused unless it is empty: models here read only text.
-	Images []json.RawMessage `json:"images" api:"array[..0]"`
+	Images []json.RawMessage `json:"images" api:"array[..0]" refuse:"local models take text"`
 	Common
 }
 
@@ -146,18 +146,6 @@ func (a *API) decodeGenerate(who *wire.Principal, body *GenerateRequest) (*promp
 	p.req.Visibility = who.Default(p.req.Visibility)
 	if err := p.common(&body.Common); err != nil {
 		return nil, err
-	}
-	switch {
-	case body.Suffix != "":
-		return nil, wire.Unsupported("suffix", "text around a gap cannot be asked for; give the text before it as a raw "+
-			"prompt")
-	case body.Template != "":
-		return nil, wire.Unsupported("template",
-			"a request cannot replace the model's template; start the server with --chat-template, or give a raw prompt")
-	case len(body.Context) > 0:
-		return nil, wire.Unsupported("context", "this server gives no context; send the conversation to /api/chat")
-	case len(body.Images) > 0:
-		return nil, wire.Unsupported("images", "local models take text")
 	}
 	if body.Raw {
 		switch {

@@ -46,9 +46,9 @@ type ChatRequest struct {
 	// Models here write only text.
 	Modalities []string `json:"modalities" api:"[..64]=text"`
 	// Refused: models here write only text.
-	Audio json.RawMessage `json:"audio" api:"null"`
+	Audio json.RawMessage `json:"audio" api:"null" refuse:"models here write text only"`
 	// Refused: the server does not search the web.
-	WebSearchOptions json.RawMessage `json:"web_search_options" api:"null"`
+	WebSearchOptions json.RawMessage `json:"web_search_options" api:"null" refuse:"the server does not search the web"`
 	// False is refused: an answer is always a new message.
 	AddGenerationPrompt *bool `json:"add_generation_prompt" api:"const=true"`
 	// True is refused: an answer is always a new message.
@@ -203,10 +203,6 @@ func (b *ChatRequest) refused() error {
 		}
 	}
 	switch {
-	case wire.Given(b.Audio):
-		return wire.Unsupported("audio", "models here write text only")
-	case wire.Given(b.WebSearchOptions):
-		return wire.Unsupported("web_search_options", "the server does not search the web")
 	case b.AddGenerationPrompt != nil && !*b.AddGenerationPrompt:
 		return wire.Unsupported("add_generation_prompt", "false is not supported: an answer is always a new message")
 	case b.ContinueFinalMessage != nil && *b.ContinueFinalMessage:

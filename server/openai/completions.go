@@ -30,15 +30,15 @@ type CompletionRequest struct {
 	// Refused unless it equals `n`.
 	BestOf *int64 `json:"best_of"`
 	// Refused unless it is empty: models here do not fill in the middle of a text.
-	Suffix *string `json:"suffix" api:"[..0]"`
+	Suffix *string `json:"suffix" api:"[..0]" refuse:"models here do not fill gaps"`
 
-	Reasoning         json.RawMessage `json:"reasoning" api:"#NotForPrompts"`
-	ReasoningEffort   json.RawMessage `json:"reasoning_effort" api:"#NotForPrompts"`
-	IncludeReasoning  json.RawMessage `json:"include_reasoning" api:"#NotForPrompts"`
-	ReasoningBudget   json.RawMessage `json:"reasoning_budget" api:"#NotForPrompts"`
-	ReasoningStrategy json.RawMessage `json:"reasoning_strategy" api:"#NotForPrompts"`
-	ReasoningSeal     json.RawMessage `json:"reasoning_seal" api:"#NotForPrompts"`
-	ReasoningEncrypt  json.RawMessage `json:"reasoning_encrypt" api:"#NotForPrompts"`
+	Reasoning         json.RawMessage `json:"reasoning" api:"#NotForPrompts" refuse:"use /v1/chat/completions"`
+	ReasoningEffort   json.RawMessage `json:"reasoning_effort" api:"#NotForPrompts" refuse:"use /v1/chat/completions"`
+	IncludeReasoning  json.RawMessage `json:"include_reasoning" api:"#NotForPrompts" refuse:"use /v1/chat/completions"`
+	ReasoningBudget   json.RawMessage `json:"reasoning_budget" api:"#NotForPrompts" refuse:"use /v1/chat/completions"`
+	ReasoningStrategy json.RawMessage `json:"reasoning_strategy" api:"#NotForPrompts" refuse:"use /v1/chat/completions"`
+	ReasoningSeal     json.RawMessage `json:"reasoning_seal" api:"#NotForPrompts" refuse:"use /v1/chat/completions"`
+	ReasoningEncrypt  json.RawMessage `json:"reasoning_encrypt" api:"#NotForPrompts" refuse:"use /v1/chat/completions"`
 
 	// unknown lists other fields about reasoning. They have no effect on a raw prompt.
 	unknown []string
@@ -130,19 +130,6 @@ func (a *API) readCompletion(p *wire.Principal, b *CompletionRequest) (*completi
 	if err := p.MayPromptRaw("prompt"); err != nil {
 		return nil, err
 	}
-	for _, f := range []struct {
-		name string
-		raw  json.RawMessage
-	}{
-		{"reasoning", b.Reasoning}, {"reasoning_effort", b.ReasoningEffort}, {"include_reasoning", b.IncludeReasoning},
-		{"reasoning_budget", b.ReasoningBudget}, {"reasoning_strategy", b.ReasoningStrategy},
-		{"reasoning_seal", b.ReasoningSeal},
-		{"reasoning_encrypt", b.ReasoningEncrypt},
-	} {
-		if wire.Given(f.raw) && string(f.raw) != "false" {
-			return nil, wire.Unsupported(f.name, "a raw prompt has no reasoning apart from its answer; use /v1/chat/completions")
-		}
-	}
 	d, err := a.order(&b.Options)
 	if err != nil {
 		return nil, err
@@ -172,8 +159,6 @@ func (a *API) readCompletion(p *wire.Principal, b *CompletionRequest) (*completi
 	contract.Ignore(&c.warnings, b.unknown)
 	c.req.IgnoreEnd = b.IgnoreEOS
 	switch {
-	case b.Suffix != nil && *b.Suffix != "":
-		return nil, wire.Unsupported("suffix", "models here do not fill gaps")
 	case b.BestOf != nil && *b.BestOf != int64(c.choices):
 		return nil, wire.Unsupported("best_of", "only the %d choices that n asks for are made", c.choices)
 	case b.IgnoreEOS && !c.req.Form.IsZero():

@@ -75,12 +75,6 @@ func (a *API) embed(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	packed := false
-	if f := body.EncodingFormat; f != nil {
-		if packed = *f == "base64"; !packed && *f != "float" {
-			return wire.Invalid("encoding_format", "%q is not known; float and base64 are", wire.Clip(*f))
-		}
-	}
 	m, err := a.models.Use(r.Context(), body.Model)
 	if err != nil {
 		return err
@@ -110,7 +104,7 @@ func (a *API) embed(w http.ResponseWriter, r *http.Request) error {
 			}
 		}
 		list.Data[i] = Embedding{Object: "embedding", Index: i, Embedding: vector}
-		if packed {
+		if f := body.EncodingFormat; f != nil && *f == "base64" {
 			list.Data[i].Embedding = pack(vector)
 		}
 		list.Usage.PromptTokens += len(tokens)

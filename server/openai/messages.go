@@ -110,22 +110,8 @@ func readMessages(raw []json.RawMessage) (*conversation, error) {
 // read reads message i. called has the ids of the calls so far.
 func (c *conversation) read(i int, path string, m *Message, called map[string]bool) error {
 	to := &c.messages[i]
-	switch m.Role {
-	case "developer":
-		to.Role = chattemplate.Developer
-	case "system":
-		to.Role = chattemplate.System
-	case "user":
-		to.Role = chattemplate.User
-	case "assistant":
-		to.Role = chattemplate.Assistant
-	case "tool", "function":
+	if to.Role = chattemplate.Role(m.Role); m.Role == "function" {
 		to.Role = chattemplate.ToolRole
-	case "":
-		return wire.Invalid(path+".role", "it is missing; developer, system, user, assistant and tool are known")
-	default:
-		return wire.Invalid(path+".role", "%q is not a role; developer, system, user, assistant and tool are known",
-			wire.Clip(m.Role))
 	}
 	list, err := contract.Instructions(path+".instructions", m.Instructions)
 	if err != nil {

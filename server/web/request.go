@@ -132,7 +132,6 @@ func (t *turn) history(in *Request) error {
 		m, path := &in.Messages[i], wire.Index("messages", i)
 		to := chattemplate.Message{Role: chattemplate.Role(m.Role), Content: m.Content}
 		switch m.Role {
-		case "system", "user":
 		case "tool":
 			if err := wire.CheckID(path+".call_id", m.CallID); err != nil {
 				return err
@@ -142,8 +141,6 @@ func (t *turn) history(in *Request) error {
 			if err := says(m, &to, path); err != nil {
 				return err
 			}
-		default:
-			return wire.Invalid(path+".role", "it takes system, user, assistant or tool")
 		}
 		if m.Sealed != "" {
 			place := i
@@ -199,7 +196,7 @@ func (t *turn) tools(in *Request) error {
 		}
 	}
 	if in.ToolChoice != nil {
-		return contract.ChooseTools(&t.req, "tool_choice", *in.ToolChoice)
+		t.req.ToolChoice = generation.ToolChoice(*in.ToolChoice)
 	}
 	return nil
 }

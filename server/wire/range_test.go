@@ -19,6 +19,13 @@ type ranged struct {
 	ID      string          `json:"id" api:"[1..4] required"`
 	Name    *string         `json:"name" api:"[..4]|null"`
 	Word    string          `json:"word" api:"=a,b"`
+	Role    *string         `json:"role" api:"=a,b|null"`
+	Type    string          `json:"type" api:"=a,b"`
+	None    json.RawMessage `json:"none" api:"null" refuse:"say nothing"`
+	List0   json.RawMessage `json:"list0" api:"array[..0]|null" refuse:"say nothing"`
+	Switch  json.RawMessage `json:"switch" api:"#Switch" refuse:"say nothing"`
+	Empty   []string        `json:"empty" api:"array[..0]" refuse:"say nothing"`
+	Gap     *string         `json:"gap" api:"[..0]" refuse:"say nothing"`
 	List    []string        `json:"list" api:"[..2]string[1..2]"`
 	Options struct {
 		Small *float64 `json:"small" api:"[0.01..10]"`
@@ -53,7 +60,22 @@ func TestRanges(t *testing.T) {
 		`{"id":"abcd"}`:               "",
 		`{"id":"abcde"}`:              "id: it has 5 bytes; at most 4 are allowed",
 		`{"name":"äöü"}`:              "name: it has 6 bytes; at most 4 are allowed",
-		`{"word":"abcdef"}`:           "",
+		`{"word":"a","role":"b"}`:     "",
+		`{"word":"","role":null}`:     "",
+		`{"word":"c"}`:                "word: \"c\" is not known; it takes one of a, b",
+		`{"role":"c"}`:                "role: \"c\" is not known; it takes one of a, b",
+		`{"role":""}`:                 "role: it is missing; it takes one of a, b",
+		`{"type":"c"}`:                "", // the readers of a format know more types
+		`{"none":null,"empty":[]}`:    "",
+		`{"list0":[],"gap":""}`:       "",
+		`{"list0":false}`:             "list0: it is not supported here; say nothing",
+		`{"switch":false}`:            "",
+		`{"switch":[]}`:               "switch: it is not supported here; say nothing",
+		`{"none":false}`:              "none: it is not supported here; say nothing",
+		`{"none":0}`:                  "none: it is not supported here; say nothing",
+		`{"none":"x"}`:                "none: it is not supported here; say nothing",
+		`{"empty":["x"]}`:             "empty: it is not supported here; say nothing",
+		`{"gap":"x"}`:                 "gap: it is not supported here; say nothing",
 		`{"list":["abcdef"]}`:         "",
 		`{"options":{"small":0.01}}`:  "",
 		`{"options":{"small":0}}`:     "options.small: it takes a number from 0.01 to 10",

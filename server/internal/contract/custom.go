@@ -32,9 +32,10 @@ type CustomTool struct {
 
 // customFormat says which texts the argument of a custom tool may be.
 type customFormat struct {
-	Type string `json:"type"`
-	customGrammar
-	Grammar *customGrammar `json:"grammar"`
+	Type       string         `json:"type"`
+	Syntax     string         `json:"syntax"`
+	Definition string         `json:"definition"`
+	Grammar    *customGrammar `json:"grammar"`
 }
 
 // customGrammar is the grammar of a custom tool's argument.
@@ -86,7 +87,7 @@ func readFormat(raw json.RawMessage, path string) (pattern, told string, err err
 	if err := wire.UnmarshalAt(path, raw, &f); err != nil {
 		return "", "", err
 	}
-	g := f.customGrammar
+	g := customGrammar{f.Syntax, f.Definition}
 	switch f.Type {
 	case "text":
 		return "", "", nil

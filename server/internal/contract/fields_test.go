@@ -17,8 +17,8 @@ func parse(t testing.TB, body string) (Asked, error) {
 		Fields
 		Include []string `json:"include"`
 	}
-	if err := json.Unmarshal([]byte(body), &f); err != nil {
-		t.Fatal(err)
+	if err := wire.Unmarshal([]byte(body), &f); err != nil {
+		return Asked{}, err
 	}
 	return f.Parse(f.Include)
 }

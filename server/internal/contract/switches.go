@@ -178,14 +178,12 @@ func (p *parser) format(format *string) error {
 			param+": this server never puts reasoning into the answer; visibility full returns it separately")
 	}
 	switch *format {
-	case "auto", "none":
-		return nil
 	case "hidden":
 		return p.visibility.say(param, reasoning.VisibilityNone)
 	case "parsed", "raw", "deepseek", "deepseek-legacy":
 		return p.visibility.say(param, reasoning.VisibilityFull)
 	}
-	return wire.Invalid(param, "it takes auto, none, hidden, parsed, raw, deepseek or deepseek-legacy")
+	return nil
 }
 
 // agree checks what can only be checked after all fields were read.

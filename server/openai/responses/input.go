@@ -200,9 +200,6 @@ func readMessage(path, id string, r *rawItem) (Item, error) {
 	case chattemplate.Assistant:
 		plain = partOutput
 		if r.Phase != nil {
-			if *r.Phase != phaseCommentary && *r.Phase != phaseFinal {
-				return nil, wire.Invalid(path+".phase", "it takes commentary or final_answer")
-			}
 			m.Phase = *r.Phase
 		}
 	default:

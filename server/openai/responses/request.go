@@ -68,7 +68,7 @@ type CreateRequest struct {
 	ParallelToolCalls *bool `json:"parallel_tool_calls" api:"default=true"`
 
 	// The form of the answer.
-	Text *TextRequest `json:"text"`
+	Text TextRequest `json:"text"`
 	// Another way to give a schema for the answer. Refused with `text.format`.
 	ResponseSchema json.RawMessage `json:"response_schema" api:"#ResponseAnswerSchema"`
 
@@ -88,13 +88,13 @@ type CreateRequest struct {
 	PromptCacheKey *string `json:"prompt_cache_key" api:"[..512]"`
 
 	// Refused. Use `previous_response_id` to continue a response.
-	Conversation json.RawMessage `json:"conversation" api:"null"`
+	Conversation json.RawMessage `json:"conversation" api:"null" refuse:"use previous_response_id"`
 	// Refused: this server keeps no prompt templates.
-	Prompt json.RawMessage `json:"prompt" api:"null"`
+	Prompt json.RawMessage `json:"prompt" api:"null" refuse:"send instructions and input"`
 	// Refused unless it is empty. Use `truncation` to leave out the oldest part of a conversation.
-	ContextManagement json.RawMessage `json:"context_management" api:"array[..0]|null"`
+	ContextManagement json.RawMessage `json:"context_management" api:"array[..0]|null" refuse:"use truncation auto"`
 	// Refused: this server does not moderate.
-	Moderation json.RawMessage `json:"moderation" api:"null"`
+	Moderation json.RawMessage `json:"moderation" api:"null" refuse:"this server does not moderate"`
 }
 
 // TextRequest is the field text of a request.
@@ -178,8 +178,9 @@ func is(flag *bool, otherwise bool) bool {
 
 // read makes of a request what there is to know without a store or a model. The errors are a *wire.Error.
 func read(w *CreateRequest, defaults generation.Request) (*asked, error) {
-	q := &asked{wire: w, request: defaults, store: is(w.Store, true)}
-	steps := []func() error{q.refuse, q.labels, q.sampling, q.reasoning, q.readTools, q.toolChoice, q.form, q.input}
+	q := &asked{wire: w, request: defaults, store: is(w.Store, true),
+		truncates: w.Truncation != nil && *w.Truncation == "auto"}
+	steps := []func() error{q.check, q.sampling, q.reasoning, q.readTools, q.toolChoice, q.form, q.input}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return nil, err
@@ -188,39 +189,12 @@ func read(w *CreateRequest, defaults generation.Request) (*asked, error) {
 	return q, nil
 }
 
-// refuse names what cannot be honoured.
-func (q *asked) refuse() error {
+// check checks what needs no reading.
+func (q *asked) check() error {
 	w := q.wire
-	for _, f := range []struct {
-		name, why string
-		raw       json.RawMessage
-	}{
-		{"conversation", "this server keeps no conversations; previous_response_id goes on from a response", w.Conversation},
-		{"prompt", "this server keeps no prompt templates; send instructions and input", w.Prompt},
-		{"context_management", "this server does not compact conversations; truncation auto leaves out their oldest part",
-			w.ContextManagement},
-		{"moderation", "this server does not moderate", w.Moderation},
-	} {
-		if wire.Given(f.raw) && !(f.name == "context_management" && string(f.raw) == "[]") {
-			return wire.Unsupported(f.name, "%s", f.why)
-		}
-	}
 	if is(w.Background, false) && !q.store {
 		return wire.Invalid("background", "a response in the background has to be stored; leave store out or set it to true")
 	}
-	switch {
-	case w.Truncation == nil || *w.Truncation == "disabled":
-	case *w.Truncation == "auto":
-		q.truncates = true
-	default:
-		return wire.Invalid("truncation", "it takes auto or disabled")
-	}
-	return nil
-}
-
-// labels checks what is only repeated.
-func (q *asked) labels() error {
-	w := q.wire
 	for k, v := range w.Metadata {
 		if len(k) > maxMetaKey || len(v) > maxMetaValue {
 			return wire.Invalid("metadata", "keys have at most %d bytes and values at most %d", maxMetaKey, maxMetaValue)
@@ -405,17 +379,8 @@ func (q *asked) form() error {
 	r := &q.request
 	r.Form, r.ResponseFormat = grammar.Source{}, nil
 	q.text.Format = json.RawMessage(`{"type":"text"}`)
-	var raw json.RawMessage
-	if t := q.wire.Text; t != nil {
-		raw = t.Format
-		if v := t.Verbosity; v != nil {
-			if *v != "low" && *v != "medium" && *v != "high" {
-				return wire.Invalid("text.verbosity", "it takes low, medium or high")
-			}
-			q.text.Verbosity = v
-		}
-	}
-	path := "text.format"
+	q.text.Verbosity = q.wire.Text.Verbosity
+	path, raw := "text.format", q.wire.Text.Format
 	if schema := q.wire.ResponseSchema; wire.Given(schema) {
 		if wire.Given(raw) {
 			return wire.Invalid("response_schema", "text.format is there too; say it in one place")
