@@ -3,6 +3,7 @@ package backend_test
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"runner/backend"
@@ -64,5 +65,39 @@ func TestPlainKeepsWhatActs(t *testing.T) {
 		if !s.Penalises() {
 			t.Errorf("%+v penalises nothing", s)
 		}
+	}
+}
+
+// TestSettingsHaveAllNumbers compares the list of settings with the fields.
+func TestSettingsHaveAllNumbers(t *testing.T) {
+	var s backend.Sampling
+	fields, n := reflect.ValueOf(&s).Elem(), 0
+	for i := range fields.NumField() {
+		f := fields.Type().Field(i)
+		if k := f.Type.Kind(); k != reflect.Int && k != reflect.Float32 {
+			continue
+		}
+		settings := s.Settings()
+		at := slices.IndexFunc(settings[:], func(x backend.Setting) bool { return x.Field == f.Name })
+		if at < 0 {
+			t.Errorf("%s is not in the list", f.Name)
+			continue
+		}
+		x := settings[at]
+		n++
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name != "-" && x.Name != name {
+			t.Errorf("%s, %s in JSON, has the setting %s, %s", f.Name, name, x.Field, x.Name)
+		}
+		to := fields.Field(i).Addr().Interface()
+		if x.Int != nil && to != x.Int || x.Float != nil && to != x.Float || (x.Int == nil) == (x.Float == nil) {
+			t.Errorf("%s is another field", x.Field)
+		}
+		if x.Off < x.Min || x.Off > x.Max || x.Off != 0 && x.Float == nil {
+			t.Errorf("%s cannot be off: %+v", x.Field, x)
+		}
+	}
+	if n != backend.NumSettings {
+		t.Errorf("%d numbers, and %d settings", n, backend.NumSettings)
 	}
 }

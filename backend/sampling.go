@@ -73,35 +73,85 @@ type SettingError struct {
 
 func (e *SettingError) Error() string { return e.Detail }
 
+// Setting is a setting of a [Sampling] that is a number. Whoever checks, compares, sends or shows settings goes through
+// [Sampling.Settings].
+type Setting struct {
+	// Field is the name of the field of Sampling, and Name the one in JSON, in requests of clients and to engines.
+	Field, Name string
+	Effect      Effect
+	// Min and Max are the limits. Off is the value without an effect; if it is 1, so is 0.
+	Min, Max, Off float32
+	// Float is the field, or Int if it is a whole number.
+	Float *float32
+	Int   *int
+}
+
+// Effect is what a setting does.
+type Effect uint8
+
+const (
+	// Heat scales the whole distribution.
+	Heat Effect = iota
+	// Filter drops unlikely tokens, but not the likeliest. Skew may drop that too. Greedy sampling has neither.
+	Filter
+	Skew
+	// Penalty changes the logits of tokens that were seen.
+	Penalty
+	// Detail says more about other settings, or what is reported. It is the last of the effects.
+	Detail
+)
+
+// NumSettings is the number of settings.
+const NumSettings = 10
+
+// Settings returns all settings, in the order in which the protocol of engines has them. A new one comes last.
+func (s *Sampling) Settings() [NumSettings]Setting {
+	return [...]Setting{
+		{"Temperature", "temperature", Heat, 0, 100, 0, &s.Temperature, nil},
+		{"TopK", "top_k", Filter, 0, math.MaxInt32, 0, nil, &s.TopK},
+		{"TopP", "top_p", Filter, 0, 1, 1, &s.TopP, nil},
+		{"MinP", "min_p", Filter, 0, 1, 0, &s.MinP, nil},
+		{"TypicalP", "typical_p", Skew, 0, 1, 1, &s.TypicalP, nil},
+		{"RepetitionPenalty", "repetition_penalty", Penalty, 0, 10, 1, &s.RepetitionPenalty, nil},
+		{"PresencePenalty", "presence_penalty", Penalty, -2, 2, 0, &s.PresencePenalty, nil},
+		{"FrequencyPenalty", "frequency_penalty", Penalty, -2, 2, 0, &s.FrequencyPenalty, nil},
+		{"PenaltyWindow", "penalty_window", Detail, 0, math.MaxInt32, 0, nil, &s.PenaltyWindow},
+		{"TopLogprobs", "top_logprobs", Detail, math.MinInt32, MaxTopLogprobs, 0, nil, &s.TopLogprobs},
+	}
+}
+
+// Value returns the number.
+func (x *Setting) Value() float64 {
+	if x.Int != nil {
+		return float64(*x.Int)
+	}
+	return float64(*x.Float)
+}
+
+// Copy sets the number to that of another sampling's setting.
+func (x *Setting) Copy(from *Setting) {
+	if x.Int != nil {
+		*x.Int = *from.Int
+	} else {
+		*x.Float = *from.Float
+	}
+}
+
+// On reports whether the setting has an effect.
+func (x *Setting) On() bool { return x.Value() != 0 && x.Value() != float64(x.Off) }
+
 // Validate returns an error for the first value that is out of range. n is the size of the vocabulary.
 func (s *Sampling) Validate(n int) error {
-	switch {
-	case !in(s.Temperature, 0, 100):
-		return fmt.Errorf("temperature %v is not between 0 and 100", s.Temperature)
-	case s.TopK < 0:
-		return fmt.Errorf("top-k %d is negative", s.TopK)
-	case !in(s.TopP, 0, 1):
-		return fmt.Errorf("top-p %v is not between 0 and 1", s.TopP)
-	case !in(s.MinP, 0, 1):
-		return fmt.Errorf("min-p %v is not between 0 and 1", s.MinP)
-	case !in(s.TypicalP, 0, 1):
-		return fmt.Errorf("typical-p %v is not between 0 and 1", s.TypicalP)
-	case !in(s.RepetitionPenalty, 0, 10):
-		return fmt.Errorf("repetition penalty %v is not between 0 and 10", s.RepetitionPenalty)
-	case !in(s.PresencePenalty, -2, 2):
-		return fmt.Errorf("presence penalty %v is not between -2 and 2", s.PresencePenalty)
-	case !in(s.FrequencyPenalty, -2, 2):
-		return fmt.Errorf("frequency penalty %v is not between -2 and 2", s.FrequencyPenalty)
-	case s.PenaltyWindow < 0:
-		return fmt.Errorf("penalty window %d is negative", s.PenaltyWindow)
-	case s.TopLogprobs > MaxTopLogprobs:
-		return fmt.Errorf("top logprobs %d is more than %d", s.TopLogprobs, MaxTopLogprobs)
+	for _, x := range s.Settings() {
+		if v := x.Value(); !(v >= float64(x.Min) && v <= float64(x.Max)) { // NaN is neither
+			return fmt.Errorf("%s %v is not between %v and %v", x.Name, v, x.Min, x.Max)
+		}
 	}
 	for _, b := range s.Bias {
 		if b.Token < 0 || int(b.Token) >= n {
 			return fmt.Errorf("logit bias for token %d, which is not in the vocabulary of %d", b.Token, n)
 		}
-		if !in(b.Bias, -1000, 1000) {
+		if !(b.Bias >= -1000 && b.Bias <= 1000) {
 			return fmt.Errorf("logit bias %v of token %d is not between -1000 and 1000", b.Bias, b.Token)
 		}
 	}
@@ -114,7 +164,11 @@ func (s *Sampling) Validate(n int) error {
 // Whoever asks whether a setting acts asks it of this form, so that nobody has a rule of their own.
 func (s *Sampling) Plain() Sampling {
 	p := *s
-	p.TopP, p.TypicalP, p.RepetitionPenalty = factor(p.TopP), factor(p.TypicalP), factor(p.RepetitionPenalty)
+	for _, x := range p.Settings() {
+		if x.Off != 0 && *x.Float == 0 {
+			*x.Float = x.Off
+		}
+	}
 	if !p.Penalises() {
 		p.PenaltyWindow, p.Seen = 0, nil
 	}
@@ -126,15 +180,12 @@ func (s *Sampling) Plain() Sampling {
 
 // Penalises reports whether a penalty changes the logits of tokens that were seen.
 func (s *Sampling) Penalises() bool {
-	return factor(s.RepetitionPenalty) != 1 || s.PresencePenalty != 0 || s.FrequencyPenalty != 0
-}
-
-// factor returns 1 for a share or a factor that is off.
-func factor(x float32) float32 {
-	if x == 0 {
-		return 1
+	for _, x := range s.Settings() {
+		if x.Effect == Penalty && x.On() {
+			return true
+		}
 	}
-	return x
+	return false
 }
 
 func (b TokenBias) off() bool { return b.Bias == 0 }
@@ -146,13 +197,13 @@ func (b TokenBias) Forbids() bool { return b.Bias <= -100 }
 // not count, nor does what is reported with a token. At temperature 0 neither filters nor the seed have an effect.
 func (s *Sampling) Same(o *Sampling) bool {
 	a, b := s.Plain(), o.Plain()
-	if a.Temperature != b.Temperature || a.RepetitionPenalty != b.RepetitionPenalty ||
-		a.PresencePenalty != b.PresencePenalty || a.FrequencyPenalty != b.FrequencyPenalty ||
-		a.PenaltyWindow != b.PenaltyWindow || !slices.Equal(a.Bias, b.Bias) {
-		return false
+	a.TopLogprobs = b.TopLogprobs
+	greedy := a.Temperature == 0
+	others := b.Settings()
+	for i, x := range a.Settings() {
+		if of := x.Effect; !(greedy && (of == Filter || of == Skew)) && x.Value() != others[i].Value() {
+			return false
+		}
 	}
-	return a.Temperature == 0 || a.TopK == b.TopK && a.TopP == b.TopP && a.MinP == b.MinP && a.TypicalP == b.TypicalP &&
-		a.Seed == b.Seed
+	return slices.Equal(a.Bias, b.Bias) && (greedy || a.Seed == b.Seed)
 }
-
-func in(x, lo, hi float32) bool { return x >= lo && x <= hi && !math.IsNaN(float64(x)) }

@@ -21,16 +21,14 @@
 //
 // # A new setting of sampling
 //
-// It is a field of backend.Sampling (backend/sampling.go: its limits, when it is off, and when it matters), and
-// backend/sample/sample.go obeys it. backend/child/protocol/step.go carries it to an engine in a process of its own.
-// It has a row in runner/reach.go, and a flag in cmd/runner/cli/samplingflags.go.
+// It is a field of [backend.Sampling] and a row of its Settings (backend/sampling.go), and backend/sample/sample.go obeys
+// it. Its effect says in which parts of the output it acts (runner/reach.go). Limits, off values, comparisons, traces,
+// the protocol of engines and lists of defaults follow from the row. An engine at an address refuses a setting that its
+// Dialect does not name. An engine in a process of its own refuses what it does not know by the protocol's version,
+// which changes: Version in backend/child/protocol/protocol.go, VERSION and INPUT in backend/mlx/worker/protocol.py.
 //
-// For engines at addresses it is a field of the request of each kind (backend/remote/llamaserver/llamaserver.go,
-// backend/remote/vllm/vllm.go, backend/remote/sglang/generate.go). For a kind that does not have it, Check in
-// backend/remote/dialect/dialect.go must refuse it, or it is left out without a word.
-//
-// Each wire format that lets clients set it has a line for it: openai/options.go, ollama/request.go, and of the others
-// those that step 4 names, with web/request.go for the page.
+// Clients set it by a field of Sampling in server/wire/settings.go, in the formats that have all settings, and users by
+// a flag in cmd/runner/cli/samplingflags.go.
 package generation
 
 import "runner/backend"

@@ -37,16 +37,16 @@ const (
 // field is a field of a request that acts on tokens or their text.
 type field uint8
 
+// Settings of sampling that have the same effect act on the same parts.
 const (
-	fieldTemperature field = iota
-	fieldTopK
-	fieldTopP
-	fieldMinP
-	fieldTypicalP
-	fieldSeed
-	fieldRepetition
-	fieldPresence
-	fieldFrequency
+	fieldTemperature = field(backend.Heat)
+	fieldFilter      = field(backend.Filter)
+	fieldSkew        = field(backend.Skew)
+	fieldPenalty     = field(backend.Penalty)
+)
+
+const (
+	fieldSeed = field(backend.Detail) + iota
 	// fieldSeen is not a field of a request. It says which tokens the penalties count.
 	fieldSeen
 	fieldBias
@@ -79,14 +79,10 @@ type reach [numFields][numParts]rule
 var reachOf = reach{
 	//                 header      reasoning  preamble  call      answer    summary
 	fieldTemperature: {sharpening, always, always, always, always, never},
-	fieldTopK:        {always, always, always, always, always, never},
-	fieldTopP:        {always, always, always, always, always, never},
-	fieldMinP:        {always, always, always, always, always, never},
-	fieldTypicalP:    {never, always, always, always, always, never}, // it may drop the likeliest token
+	fieldFilter:      {always, always, always, always, always, never},
+	fieldSkew:        {never, always, always, always, always, never},
 	fieldSeed:        {always, always, always, always, always, never},
-	fieldRepetition:  {never, whenSeen, always, always, always, never},
-	fieldPresence:    {never, whenSeen, always, always, always, never},
-	fieldFrequency:   {never, whenSeen, always, always, always, never},
+	fieldPenalty:     {never, whenSeen, always, always, always, never},
 	fieldSeen:        {never, whenSeen, always, always, always, never},
 	fieldBias:        {never, whenSeen, always, always, always, never},
 	fieldMarkBias:    {never, whenSeen, whenSeen, whenSeen, whenSeen, never},
@@ -171,24 +167,14 @@ const forbidden = -1000
 // all fields off, the most likely token is chosen.
 func (r *reach) sampling(req *generation.Request, p part, sees bool, m *marks) backend.Sampling {
 	of := req.Sampling.Plain()
-	out := backend.Sampling{TopLogprobs: of.TopLogprobs, PenaltyWindow: of.PenaltyWindow}
-	set := func(f field, to *float32, from float32) {
-		if r.acts(f, p, sees) {
-			*to = from
+	out, from := backend.Sampling{}, of.Settings()
+	for i, x := range out.Settings() {
+		if x.Effect == backend.Detail || r.acts(field(x.Effect), p, sees) {
+			x.Copy(&from[i])
 		}
 	}
-	set(fieldTemperature, &out.Temperature, of.Temperature)
 	if r[fieldTemperature][p] == sharpening {
 		out.Temperature = min(out.Temperature, 1)
-	}
-	set(fieldTopP, &out.TopP, of.TopP)
-	set(fieldMinP, &out.MinP, of.MinP)
-	set(fieldTypicalP, &out.TypicalP, of.TypicalP)
-	set(fieldRepetition, &out.RepetitionPenalty, of.RepetitionPenalty)
-	set(fieldPresence, &out.PresencePenalty, of.PresencePenalty)
-	set(fieldFrequency, &out.FrequencyPenalty, of.FrequencyPenalty)
-	if r.acts(fieldTopK, p, sees) {
-		out.TopK = of.TopK
 	}
 	if r.acts(fieldSeed, p, sees) {
 		out.Seed = of.Seed

@@ -285,14 +285,10 @@ func biased(s *backend.Sampling, t backend.Token) bool {
 var wants = [numFields][numParts]string{
 	//                 header    reasoning  preamble  call      answer    summary
 	fieldTemperature: {"at most 1", "always", "always", "always", "always", "never"},
-	fieldTopK:        {"always", "always", "always", "always", "always", "never"},
-	fieldTopP:        {"always", "always", "always", "always", "always", "never"},
-	fieldMinP:        {"always", "always", "always", "always", "always", "never"},
-	fieldTypicalP:    {"never", "always", "always", "always", "always", "never"},
+	fieldFilter:      {"always", "always", "always", "always", "always", "never"},
+	fieldSkew:        {"never", "always", "always", "always", "always", "never"},
 	fieldSeed:        {"always", "always", "always", "always", "always", "never"},
-	fieldRepetition:  {"never", "seen", "always", "always", "always", "never"},
-	fieldPresence:    {"never", "seen", "always", "always", "always", "never"},
-	fieldFrequency:   {"never", "seen", "always", "always", "always", "never"},
+	fieldPenalty:     {"never", "seen", "always", "always", "always", "never"},
 	fieldSeen:        {"never", "seen", "always", "always", "always", "never"},
 	fieldBias:        {"never", "seen", "always", "always", "always", "never"},
 	fieldMarkBias:    {"never", "seen", "seen", "seen", "seen", "never"},
@@ -309,21 +305,27 @@ func wanted(f field, p part, sees bool) bool {
 
 const drawn = 77
 
-// actsOn reports which fields act on the next token, judged by the request to the engine.
-func actsOn(s *backend.Sampling, v *backend.Vocab, p part) map[field]bool {
+// act is whether a field acts.
+type act struct {
+	field field
+	acts  bool
+}
+
+// actsOn reports which fields act on the next token, judged by the request to the engine. Each setting has an entry.
+func actsOn(s *backend.Sampling, v *backend.Vocab, p part) []act {
 	all := everything(v)
-	acts := map[field]bool{
-		fieldTemperature: s.Temperature == all.Temperature || p == partHeader && s.Temperature == 1,
-		fieldTopK:        s.TopK == all.TopK,
-		fieldTopP:        s.TopP == all.TopP, fieldMinP: s.MinP == all.MinP, fieldTypicalP: s.TypicalP == all.TypicalP,
-		fieldSeed:       s.Seed == drawn,
-		fieldRepetition: s.RepetitionPenalty == all.RepetitionPenalty,
-		fieldPresence:   s.PresencePenalty == all.PresencePenalty,
-		fieldFrequency:  s.FrequencyPenalty == all.FrequencyPenalty, fieldBias: biased(s, 'Q'),
-		fieldMarkBias: biased(s, markOf(v)),
-	}
-	if p == partHeader && s.Temperature > 1 {
-		acts[fieldTemperature] = false // only 1 counts there
+	acts := []act{{fieldSeed, s.Seed == drawn}, {fieldBias, biased(s, 'Q')}, {fieldMarkBias, biased(s, markOf(v))}}
+	set := all.Settings()
+	for i, x := range s.Settings() {
+		switch of := &set[i]; {
+		case x.Effect == backend.Detail:
+		case !of.On():
+			panic("the test does not set " + x.Field)
+		case x.Effect == backend.Heat && p == partHeader: // only 1 counts there
+			acts = append(acts, act{fieldTemperature, x.Value() == 1})
+		default:
+			acts = append(acts, act{field(x.Effect), x.Value() == of.Value()})
+		}
 	}
 	return acts
 }
@@ -385,9 +387,9 @@ func observe(t *testing.T, of *situation, table *reach, visibility reasoning.Vis
 		p := piece.part
 		came[p] = true
 		sampled[piece] = true
-		for f, acts := range actsOn(&a.sampling, cfg.Vocab, p) {
-			if want := wanted(f, p, sees); acts != want {
-				report(f, p, "it acts: %v, after %q", acts, a.before[max(0, len(a.before)-60):])
+		for _, f := range actsOn(&a.sampling, cfg.Vocab, p) {
+			if want := wanted(f.field, p, sees); f.acts != want {
+				report(f.field, p, "it acts: %v, after %q", f.acts, a.before[max(0, len(a.before)-60):])
 			}
 		}
 		end := biased(&a.sampling, cfg.Vocab.EOS())
@@ -613,9 +615,9 @@ func checkIgnoreEnd(table *reach, v reasoning.Visibility, p part) string {
 
 // placeOfField says where each field of a request acts: on tokens, by rows of the table, or elsewhere.
 var placeOfField = map[string]any{
-	"Temperature": fieldTemperature, "TopK": fieldTopK, "TopP": fieldTopP, "MinP": fieldMinP,
-	"TypicalP": fieldTypicalP, "Seed": fieldSeed,
-	"RepetitionPenalty": fieldRepetition, "PresencePenalty": fieldPresence, "FrequencyPenalty": fieldFrequency,
+	"Temperature": fieldTemperature, "TopK": fieldFilter, "TopP": fieldFilter, "MinP": fieldFilter,
+	"TypicalP": fieldSkew, "Seed": fieldSeed,
+	"RepetitionPenalty": fieldPenalty, "PresencePenalty": fieldPenalty, "FrequencyPenalty": fieldPenalty,
 	"PenaltyWindow": fieldSeen,
 	"Seen":          fieldSeen, "Bias": fieldBias, "Stop": fieldStop, "Form": fieldForm, "IgnoreEnd": fieldIgnoreEnd,
 	"TopLogprobs": "tells of the answer's tokens", "Logprobs": "tells of the answer's tokens",

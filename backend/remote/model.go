@@ -189,9 +189,13 @@ func (m *Model) Capabilities() backend.Capabilities {
 
 // CheckSampling returns a *backend.SettingError for the first setting for which the engine has no equal.
 func (m *Model) CheckSampling(p *backend.Sampling) error {
-	if plain := p.Plain(); plain.RepetitionPenalty != 1 {
-		return &backend.SettingError{Setting: "RepetitionPenalty", Detail: "an engine on another machine has no equal for " +
-			"the repetition penalty, because it counts other tokens"}
+	rest := p.Plain()
+	rest.PresencePenalty, rest.FrequencyPenalty = 0, 0 // these are added to the bias
+	for _, x := range rest.Settings() {
+		if x.Effect == backend.Penalty && x.On() {
+			return &backend.SettingError{Setting: x.Field, Detail: "an engine on another machine has no equal for " + x.Name +
+				", because it counts other tokens"}
+		}
 	}
 	return m.engine.Check(p)
 }

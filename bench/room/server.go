@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"runner/backend"
 	"runner/bench"
 	"runner/generation"
 )
@@ -144,10 +145,16 @@ func (s *server) stop() {
 
 // ask asks for a streamed answer and measures it as a client sees it.
 func (s *server) ask(ctx context.Context, req generation.Request) (bench.Sample, error) {
-	return s.post(ctx, map[string]any{"model": "bench", "max_tokens": req.MaxTokens, "seed": *req.Seed,
-		"temperature": req.Sampling.Temperature, "top_k": req.Sampling.TopK, "top_p": 1, "min_p": 0, "stream": true,
+	body := map[string]any{"model": "bench", "max_tokens": req.MaxTokens, "seed": *req.Seed, "stream": true,
 		"reasoning": "none", "stream_options": map[string]any{"include_usage": true},
-		"messages": []any{map[string]any{"role": "user", "content": req.Messages[0].Content}}})
+		"messages": []any{map[string]any{"role": "user", "content": req.Messages[0].Content}}}
+	plain := req.Sampling.Plain()
+	for _, x := range plain.Settings() {
+		if x.Effect != backend.Detail {
+			body[x.Name] = x.Value()
+		}
+	}
+	return s.post(ctx, body)
 }
 
 // maxLine limits a line of a stream, in bytes.

@@ -232,19 +232,17 @@ func showStored(c wire.Card) ShowResponse {
 
 // parameters lists the defaults of requests.
 func (a *API) parameters() string {
-	s := a.cfg.Defaults.Sampling.Plain()
 	var lines []string
-	for _, p := range []struct {
-		name  string
-		value float64
-	}{
-		{"temperature", float64(s.Temperature)}, {"top_k", float64(s.TopK)}, {"top_p", float64(s.TopP)},
-		{"min_p", float64(s.MinP)},
-		{"repeat_penalty", float64(s.RepetitionPenalty)}, {"num_predict", float64(a.cfg.Defaults.MaxTokens)},
-	} {
-		if p.value != 0 {
-			lines = append(lines, fmt.Sprintf("%-30s %.6g", p.name, p.value))
+	add := func(name string, value float64) {
+		if value != 0 {
+			lines = append(lines, fmt.Sprintf("%-30s %.6g", name, value))
 		}
 	}
+	ours := strings.NewReplacer("repetition", "repeat", "penalty_window", "repeat_last_n")
+	s := a.cfg.Defaults.Sampling.Plain()
+	for _, x := range s.Settings() {
+		add(ours.Replace(x.Name), x.Value())
+	}
+	add("num_predict", float64(a.cfg.Defaults.MaxTokens))
 	return strings.Join(lines, "\n")
 }

@@ -94,27 +94,15 @@ type Options struct {
 	NumPredict *float64 `json:"num_predict" api:"integer" of:"MaxTokens"`
 	// No effect: the server sets the size of the context (`--ctx-size`). A larger number gives the warning `num_ctx`.
 	NumCtx *float64 `json:"num_ctx" api:"integer"`
-	// The logits are divided by this number. 0 always takes the likeliest token.
-	Temperature *float64 `json:"temperature" api:"[0..2]" sets:"Sampling.Temperature"`
+	wire.Sampling
 	// Keep only this many of the likeliest tokens. 0 and negative numbers keep all.
 	TopK *float64 `json:"top_k" api:"integer"`
-	// Keep only the likeliest tokens that together have this probability. 0 keeps one token.
-	TopP *float64 `json:"top_p" api:"[0..1]" sets:"Sampling.TopP"`
-	// Drop tokens whose probability is less than this share of the likeliest token's.
-	MinP *float64 `json:"min_p" api:"[0..1]" sets:"Sampling.MinP"`
-	// Keep only the most typical tokens that together have this probability.
-	TypicalP *float64 `json:"typical_p" api:"[0..1]" sets:"Sampling.TypicalP"`
 	// Makes the answer repeatable. A random seed is used if this is negative or left out.
 	Seed *float64 `json:"seed" api:"integer[-9007199254740992..9007199254740992]"`
 	// The answer ends before the first of these texts.
 	Stop json.RawMessage `json:"stop" api:"string[1..1024]|[..16]string[1..1024]" of:"Stop"`
 	// Divides the logits of tokens that were already generated. 1 turns this off.
 	RepeatPenalty *float64 `json:"repeat_penalty" api:"[0..10]" sets:"Sampling.RepetitionPenalty"`
-	// Subtracted from the logit of each token that was already generated. Penalties count tokens only in text that the
-	// API key may see, and change only such text.
-	PresencePenalty *float64 `json:"presence_penalty" api:"[-2..2]" sets:"Sampling.PresencePenalty"`
-	// Subtracted from a token's logit once for each time that the token was generated.
-	FrequencyPenalty *float64 `json:"frequency_penalty" api:"[-2..2]" sets:"Sampling.FrequencyPenalty"`
 	// The penalties count only this many of the last visible tokens. -1 counts all generated tokens, 0 turns the
 	// penalties off.
 	RepeatLastN *float64 `json:"repeat_last_n" api:"integer"`

@@ -30,21 +30,9 @@ type Options struct {
 	// Options of the stream. Refused without `stream`.
 	StreamOptions *StreamOptions `json:"stream_options"`
 
-	// The logits are divided by this number. 0 always takes the likeliest token.
-	Temperature *float64 `json:"temperature" api:"[0..2]" sets:"Sampling.Temperature"`
-	// Keep only the likeliest tokens that together have this probability. 1 keeps all tokens, 0 keeps one.
-	TopP *float64 `json:"top_p" api:"[0..1]" sets:"Sampling.TopP"`
+	wire.Sampling
 	// Keep only this many of the likeliest tokens. 0 and -1 keep all.
 	TopK *int64 `json:"top_k" api:"[-1..2147483647]" sets:"Sampling.TopK"`
-	// Drop tokens whose probability is less than this share of the likeliest token's. 0 drops none.
-	MinP *float64 `json:"min_p" api:"[0..1]" sets:"Sampling.MinP"`
-	// Keep only the most typical tokens that together have this probability. 0 and 1 keep all.
-	TypicalP *float64 `json:"typical_p" api:"[0..1]" sets:"Sampling.TypicalP"`
-	// Subtracted from the logit of each token that was already generated. Penalties count tokens only in text that the
-	// API key may see, and change only such text.
-	PresencePenalty *float64 `json:"presence_penalty" api:"[-2..2]" sets:"Sampling.PresencePenalty"`
-	// Subtracted from a token's logit once for each time that the token was generated.
-	FrequencyPenalty *float64 `json:"frequency_penalty" api:"[-2..2]" sets:"Sampling.FrequencyPenalty"`
 	// Divides the logits of tokens that were already generated. 1 turns this off.
 	RepetitionPenalty *float64 `json:"repetition_penalty" api:"[0.01..10]" sets:"Sampling.RepetitionPenalty"`
 	// Another name of `repetition_penalty`. Different values are refused.

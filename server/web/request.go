@@ -12,7 +12,10 @@ import (
 	"runner/server/wire"
 )
 
-// Request is the body of POST /web/chat. Unknown fields are ignored.
+// Request is the body of POST /web/chat.
+//
+// Unknown fields are ignored. Settings of sampling that are left out have the server's values (`--temperature` and
+// others).
 //
 //openapi:request WebRequest
 type Request struct {
@@ -32,14 +35,8 @@ type Request struct {
 	Schema json.RawMessage `json:"schema" api:"{}" of:"Form,ResponseFormat"`
 	// The maximum number of tokens to generate, including reasoning.
 	MaxTokens *int `json:"max_tokens" api:"[1..2147483647]" sets:"MaxTokens"`
-	// The logits are divided by this number. 0 always takes the likeliest token. The default is the server's
-	// `--temperature`.
-	Temperature *float64 `json:"temperature" api:"[0..2]" sets:"Sampling.Temperature"`
-	// Keep only the likeliest tokens that together have this probability. 0 keeps one token. The default is the server's
-	// `--top-p`.
-	TopP *float64 `json:"top_p" api:"[0..1]" sets:"Sampling.TopP"`
-	// Keep only the tokens that have at least this fraction of the likeliest token's probability.
-	MinP *float64 `json:"min_p" api:"[0..1]" sets:"Sampling.MinP"`
+
+	wire.Sampling
 	// Makes the run repeatable. Without it a random seed is used.
 	Seed *uint64 `json:"seed" api:"[0..9007199254740991]" sets:"Seed"`
 	// The answer ends before the first of these texts.

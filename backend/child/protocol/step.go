@@ -17,7 +17,7 @@ const (
 )
 
 const (
-	inputSize  = 80
+	inputSize  = 40 + 4*backend.NumSettings
 	outputSize = 16
 	// countShift is where a number of drafts begins in the field of the flags, and in that of the scores.
 	countShift = 16
@@ -49,14 +49,13 @@ func AppendInput(head, raw []byte, in *Input) ([]byte, []byte) {
 		head = le.AppendUint32(head, uint32(v))
 	}
 	head = le.AppendUint64(head, s.Seed)
-	head = appendFloat(head, s.Temperature)
-	head = le.AppendUint32(head, uint32(s.TopK))
-	for _, v := range [...]float32{s.TopP, s.MinP, s.TypicalP, s.RepetitionPenalty, s.PresencePenalty,
-		s.FrequencyPenalty} {
-		head = appendFloat(head, v)
+	for _, x := range s.Settings() {
+		if x.Int != nil {
+			head = le.AppendUint32(head, uint32(*x.Int))
+		} else {
+			head = appendFloat(head, *x.Float)
+		}
 	}
-	head = le.AppendUint32(head, uint32(s.PenaltyWindow))
-	head = le.AppendUint32(head, uint32(int32(s.TopLogprobs)))
 	for _, list := range [...][]backend.Token{in.Tokens, in.Targets, seen, in.Drafts} {
 		raw = AppendTokens(raw, list)
 	}
@@ -131,10 +130,13 @@ func (s *Step) input(in *Input, head, raw *part) {
 	in.Sequence, in.Length, in.TargetTop, in.Flags = n[0], n[1], n[4], uint32(n[7])&(1<<countShift-1)
 	c := &in.Sampling
 	c.Seed = head.uint64()
-	c.Temperature, c.TopK = head.float(), head.int()
-	c.TopP, c.MinP, c.TypicalP = head.float(), head.float(), head.float()
-	c.RepetitionPenalty, c.PresencePenalty, c.FrequencyPenalty = head.float(), head.float(), head.float()
-	c.PenaltyWindow, c.TopLogprobs = head.int(), int(int32(head.uint32()))
+	for _, x := range c.Settings() {
+		if x.Int != nil {
+			*x.Int = int(int32(head.uint32()))
+		} else {
+			*x.Float = head.float()
+		}
+	}
 	for _, list := range [...]struct {
 		to *[]backend.Token
 		n  int

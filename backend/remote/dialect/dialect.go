@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,9 +24,9 @@ import (
 type Dialect struct {
 	// Kind is the name of the kind in addresses, and Name the one for people.
 	Kind, Name string
-	// Typical says that the engine has typical-p. MaxTemperature and MaxBias are the largest values that it takes; 0
-	// means any.
-	Typical                 bool
+	// Settings are the names of the settings that the engine has. Nil stands for those of vLLM and SGLang. MaxTemperature
+	// and MaxBias are the largest values that it takes; 0 means any.
+	Settings                []string
 	MaxTemperature, MaxBias float32
 	// Routes are fixed. Without them, Describe finds them.
 	Routes Routes
@@ -79,6 +80,10 @@ type Engine struct {
 
 // New returns the engine that a client reaches. Close closes the client, too.
 func New(c *web.Client, v *backend.Vocab, d Dialect) *Engine {
+	if d.Settings == nil {
+		d.Settings = []string{"temperature", "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty",
+			"frequency_penalty"}
+	}
 	e := &Engine{Dialect: d, Client: c, Vocab: v, aborts: make(chan struct{}, mostAborts)}
 	e.ctx, e.stop = context.WithCancel(context.Background())
 	if v != nil {
@@ -153,11 +158,15 @@ func (e *Engine) Check(p *backend.Sampling) error {
 	refuse := func(setting, format string, args ...any) error {
 		return &backend.SettingError{Setting: setting, Detail: e.Name + " " + fmt.Sprintf(format, args...)}
 	}
-	switch {
-	case !e.Typical && p.Plain().TypicalP != 1:
-		return refuse("TypicalP", "has no typical-p")
-	case e.MaxTemperature > 0 && p.Temperature > e.MaxTemperature:
-		return refuse("Temperature", "takes temperatures up to %v, not %v", e.MaxTemperature, p.Temperature)
+	plain := p.Plain()
+	for _, x := range plain.Settings() {
+		switch {
+		case x.Effect == backend.Penalty, x.Effect == backend.Detail: // package remote has them
+		case x.On() && !slices.Contains(e.Settings, x.Name):
+			return refuse(x.Field, "has no %s", x.Name)
+		case x.Effect == backend.Heat && e.MaxTemperature > 0 && *x.Float > e.MaxTemperature:
+			return refuse(x.Field, "takes temperatures up to %v, not %v", e.MaxTemperature, *x.Float)
+		}
 	}
 	for _, b := range p.Bias {
 		if e.MaxBias > 0 && b.Bias > e.MaxBias {

@@ -1,12 +1,30 @@
 package dialect
 
 import (
+	"slices"
+
 	"runner/backend"
 	"runner/backend/remote"
 )
 
 // NoToken is an id that no model uses.
 const NoToken backend.Token = 1<<31 - 1
+
+// Sampling returns the settings of a request that the engine has. All are there, because a server may have its own
+// defaults.
+func (e *Engine) Sampling(r *remote.Request) map[string]any {
+	all := map[string]any{}
+	for _, x := range r.Sampling.Settings() {
+		switch {
+		case !slices.Contains(e.Settings, x.Name):
+		case x.Int != nil:
+			all[x.Name] = *x.Int
+		default:
+			all[x.Name] = *x.Float
+		}
+	}
+	return all
+}
 
 // Few reports whether a request names some allowed tokens that are at most half of the vocabulary. Otherwise the others
 // are named.

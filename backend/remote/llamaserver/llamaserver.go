@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"sync"
@@ -40,7 +41,8 @@ type server struct {
 func New(c *web.Client, vocab *backend.Vocab) *dialect.Engine {
 	s := &server{parts: sync.OnceValue(func() *parts { return partsOf(vocab) })}
 	s.Engine = dialect.New(c, vocab, dialect.Dialect{
-		Kind: Kind, Name: Kind, Typical: true, Routes: dialect.Routes{Generate: route},
+		Kind: Kind, Name: Kind, Routes: dialect.Routes{Generate: route},
+		Settings: []string{"temperature", "top_k", "top_p", "min_p", "typical_p"},
 		Tokenize: func(text string, special bool) any {
 			return map[string]any{"content": text, "parse_special": special, "add_special": false}
 		},
@@ -88,10 +90,10 @@ func (s *server) describe(ctx context.Context) (f dialect.Found, err error) {
 // request makes the request for a stream, or for one token.
 func (s *server) request(r *remote.Request, _ *dialect.Found) any {
 	p := &r.Sampling
-	all := map[string]any{"prompt": r.Tokens, "n_predict": r.Most, "cache_prompt": !r.NoCache, "return_tokens": true,
-		"samplers":    []string{"top_k", "typ_p", "top_p", "min_p", "temperature"},
-		"temperature": p.Temperature, "top_k": p.TopK, "top_p": p.TopP, "min_p": p.MinP, "typical_p": p.TypicalP,
-		"seed": p.Seed & math.MaxInt32}
+	all := s.Sampling(r)
+	maps.Copy(all, map[string]any{"prompt": r.Tokens, "n_predict": r.Most, "cache_prompt": !r.NoCache,
+		"return_tokens": true, "seed": p.Seed & math.MaxInt32,
+		"samplers": []string{"top_k", "typ_p", "top_p", "min_p", "temperature"}})
 	if r.Most > 1 {
 		// The progress says how much of the prompt was cached. The last event would repeat the prompt and all settings.
 		all["stream"], all["return_progress"] = true, true

@@ -19,7 +19,6 @@ import (
 // basics are the fields that all requests have. A salt has two names, of which newer servers use the second.
 func basics(id string, tokens []backend.Token, r *remote.Request, settings map[string]any) map[string]any {
 	all := map[string]any{"rid": id, "input_ids": tokens, "sampling_params": settings}
-	maps.Copy(settings, map[string]any{"presence_penalty": 0, "frequency_penalty": 0, "repetition_penalty": 1})
 	if salt := dialect.Salt(r); salt != "" {
 		all["extra_key"], all["cache_salt"] = salt, salt
 	}
@@ -32,9 +31,9 @@ func basics(id string, tokens []backend.Token, r *remote.Request, settings map[s
 // request makes the request for a stream.
 func (s *server) request(r *remote.Request, _ *dialect.Found) any {
 	p := &r.Sampling
-	settings := map[string]any{"max_new_tokens": r.Most, "skip_special_tokens": false, "no_stop_trim": true,
-		"temperature": p.Temperature, "top_p": p.TopP, "min_p": p.MinP, "top_k": p.TopK,
-		"sampling_seed": p.Seed & (1<<31 - 1)}
+	settings := s.Sampling(r)
+	maps.Copy(settings, map[string]any{"max_new_tokens": r.Most, "skip_special_tokens": false, "no_stop_trim": true,
+		"sampling_seed": p.Seed & (1<<31 - 1)})
 	if p.TopK == 0 {
 		settings["top_k"] = -1 // all tokens
 	}
@@ -101,7 +100,8 @@ func (s *server) single(ctx context.Context, r *remote.Request) (*dialect.Event,
 // The probabilities of a prompt would give the same values, but SGLang 0.5.23 has none for the last token of a
 // vocabulary.
 func (s *server) score(ctx context.Context, x *remote.Sample, r *remote.Request) error {
-	request := basics("score-"+r.ID, r.Tokens, r, map[string]any{"max_new_tokens": 1, "temperature": 0})
+	request := basics("score-"+r.ID, r.Tokens, r, map[string]any{"max_new_tokens": 1, "temperature": 0,
+		"presence_penalty": 0, "frequency_penalty": 0, "repetition_penalty": 1})
 	request["token_ids_logprob"] = []backend.Token{x.Token}
 	var reply struct {
 		Meta struct {

@@ -235,7 +235,7 @@ func TestSettingsWithoutAnEqual(t *testing.T) {
 		_, h := start(t, c)
 		e := engine(t, c.Kind, h.URL, fake.Harmony())
 		m := open(t, e, backend.Config{}, remote.Patience{})
-		for word, p := range map[string]backend.Sampling{"typical-p": {TypicalP: 0.5}, "repetition": {RepetitionPenalty: 1.1},
+		for word, p := range map[string]backend.Sampling{"typical_p": {TypicalP: 0.5}, "repetition": {RepetitionPenalty: 1.1},
 			"bias": {Bias: []backend.TokenBias{{Token: 1, Bias: 101}}}} {
 			if err := m.CheckSampling(&p); err == nil || !strings.Contains(err.Error(), word) {
 				t.Errorf("%s, %s: %v", name, word, err)

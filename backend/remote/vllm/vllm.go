@@ -153,12 +153,11 @@ func (s *server) vocabulary(ctx context.Context, f *dialect.Found) (int, error) 
 	return s.Vocabulary(ctx, &f.Description, f.Routes.Generate, request)
 }
 
-// request makes the request for a route. The route for text has the settings among the other fields. All settings are
-// sent, because a server may have its own defaults.
+// request makes the request for a route. The route for text has the settings among the other fields.
 func (s *server) request(r *remote.Request, found *dialect.Found) any {
 	p := &r.Sampling
-	settings := map[string]any{"max_tokens": r.Most, "temperature": p.Temperature, "top_k": p.TopK, "top_p": p.TopP,
-		"min_p": p.MinP, "presence_penalty": 0, "frequency_penalty": 0, "repetition_penalty": 1, "seed": p.Seed & (1<<63 - 1)}
+	settings := s.Sampling(r)
+	settings["max_tokens"], settings["seed"] = r.Most, p.Seed&(1<<63-1)
 	if len(s.Ends) > 0 {
 		settings["stop_token_ids"] = s.Ends
 	}

@@ -14,7 +14,7 @@ import (
 func samplingFlags(s *backend.Sampling) flags.Table {
 	return flags.List(
 		flags.Float("temperature", &s.Temperature, 0.8, "randomness `T`; 0 is greedy"),
-		flags.Int("top-k", &s.TopK, 40, 0, math.MaxInt, "sample from the `K` most likely tokens (0: all)"),
+		flags.Int("top-k", &s.TopK, 40, 0, math.MaxInt32, "sample from the `K` most likely tokens (0: all)"),
 		flags.Float("top-p", &s.TopP, 0.95, "sample from the tokens that make up the probability `P` (1: all)"),
 		flags.Float("min-p", &s.MinP, 0.05, "drop tokens less likely than the share `P` of the best (0: none)"),
 		flags.Float("typical", &s.TypicalP, 1, "keep the most typical tokens up to the probability `P` (1: all)"),
