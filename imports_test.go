@@ -322,7 +322,7 @@ var forTests = []string{
 	"runner/backend/tokenizer/o200ktest", "runner/backend/tokenizer/texttest",
 	"runner/conformance", "runner/chattemplate/readertest", "runner/chattemplate/vocabtest",
 	"runner/grammar/suitetest",
-	"runner/models/hub/hubtest", "runner/models/random/widentest",
+	"runner/models/hub/hubtest", "runner/models/random/randomtest", "runner/models/random/widentest",
 	"runner/cmd/runner/clients/browser/site", "runner/cmd/runner/scripttest", "runner/cmd/runner/transcript",
 	"runner/server/wiretest", "runner/testenv",
 }

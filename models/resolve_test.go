@@ -10,6 +10,7 @@ import (
 
 	"runner/models"
 	"runner/models/random"
+	"runner/models/random/randomtest"
 )
 
 // home makes an empty home folder, in which a test finds only what it puts there.
@@ -48,7 +49,7 @@ func TestNamesFindModels(t *testing.T) {
 	good, own := strings.Repeat("a", 64), strings.Repeat("b", 64)
 	blobs := filepath.Join(h, ".ollama", "models", "blobs")
 	write(t, filepath.Join(blobs, "sha256-"+own), ollamasOwn)
-	if err := random.WriteFile(filepath.Join(blobs, "sha256-"+good), random.Config{Layers: 1}); err != nil {
+	if err := randomtest.WriteFile(filepath.Join(blobs, "sha256-"+good), random.Config{Layers: 1}); err != nil {
 		t.Fatal(err)
 	}
 	for name, blob := range map[string]string{"registry.ollama.ai/library/qwen3/8b": good,

@@ -9,13 +9,14 @@ import (
 	"runner/backend"
 	"runner/backend/backendtest"
 	"runner/models/random"
+	"runner/models/random/randomtest"
 )
 
 // writeModel writes a random model and returns its path.
 func writeModel(t testing.TB, c random.Config) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "model.gguf")
-	if err := random.WriteFile(path, c); err != nil {
+	if err := randomtest.WriteFile(path, c); err != nil {
 		t.Fatal(err)
 	}
 	return path

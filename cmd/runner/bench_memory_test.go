@@ -9,6 +9,7 @@ import (
 
 	"runner/bench/results"
 	"runner/models/random"
+	"runner/models/random/randomtest"
 )
 
 // TestBenchMeasuresMemory: beside each run that generates, another process measures the bandwidth of the memory. The
@@ -18,7 +19,7 @@ func TestBenchMeasuresMemory(t *testing.T) {
 	path := filepath.Join(in.dir, "large.gguf")
 	large := random.Config{Architecture: "llama", Layers: 8, Width: 1024, FeedForward: 2048, Heads: 8, KVHeads: 8,
 		HeadSize: 128, Seed: 1}
-	if err := random.WriteFile(path, large); err != nil {
+	if err := randomtest.WriteFile(path, large); err != nil {
 		t.Fatal(err)
 	}
 	out, aside, code := in.run("bench", path, "-p", "4", "-n", "2", "-r", "2", "-o", "json", "--engine", "builtin")

@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"runner/models/random"
+	"runner/models/random/randomtest"
 )
 
 // TestServeUsesTheModelsOwnContext serves a model that was trained for a long context. The model gets this context, the
 // log says why, and the first prompt of a coding agent fits. Two models at once leave room for each other.
 func TestServeUsesTheModelsOwnContext(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "long.gguf")
-	if err := random.WriteFile(path, random.Config{Context: 1 << 17}); err != nil {
+	if err := randomtest.WriteFile(path, random.Config{Context: 1 << 17}); err != nil {
 		t.Fatal(err)
 	}
 	s := serve(t, path, "second="+path)

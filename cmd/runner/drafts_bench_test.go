@@ -19,6 +19,7 @@ import (
 	"runner/generation"
 	"runner/models/demo"
 	"runner/models/random"
+	"runner/models/random/randomtest"
 	"runner/reasoning"
 	"runner/runner"
 	"runner/runner/drafts"
@@ -168,7 +169,7 @@ var draftShapes = []struct {
 // writeShape writes a model with random weights.
 func writeShape(b *testing.B, shape random.Config) string {
 	path := filepath.Join(b.TempDir(), "model.gguf")
-	if err := random.WriteFile(path, shape); err != nil {
+	if err := randomtest.WriteFile(path, shape); err != nil {
 		b.Fatal(err)
 	}
 	return path

@@ -18,6 +18,7 @@ import (
 	"runner/grammar"
 	"runner/models/demo"
 	"runner/models/random"
+	"runner/models/random/randomtest"
 	"runner/reasoning"
 	"runner/runner"
 )
@@ -40,7 +41,7 @@ func TestDraftsChangeNothing(t *testing.T) {
 		"gpt-oss": {Seed: 1}, "llama": {Architecture: "llama", Seed: 2}, "qwen3moe": {Architecture: "qwen3moe", Seed: 3},
 	} {
 		models[name] = filepath.Join(t.TempDir(), name+".gguf")
-		if err := random.WriteFile(models[name], c); err != nil {
+		if err := randomtest.WriteFile(models[name], c); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"runner/backend/llamacpp/enginefolder"
 	"runner/cmd/runner/cli"
 	"runner/models/random"
+	"runner/models/random/randomtest"
 )
 
 // installation is the program in a folder of its own, as an installation has it: bin/runner, and lib/runner/engines for
@@ -64,7 +65,7 @@ func install(t *testing.T) *installation {
 func (in *installation) model(architecture string) string {
 	in.t.Helper()
 	path := filepath.Join(in.dir, architecture+".gguf")
-	if err := random.WriteFile(path, random.Config{Architecture: architecture, Seed: 1}); err != nil {
+	if err := randomtest.WriteFile(path, random.Config{Architecture: architecture, Seed: 1}); err != nil {
 		in.t.Fatal(err)
 	}
 	return path

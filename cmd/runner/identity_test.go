@@ -14,6 +14,7 @@ import (
 
 	"runner/backend/gguf"
 	"runner/models/random"
+	"runner/models/random/randomtest"
 )
 
 // twins writes two models with the same header and other weights, of which only the first is at path. The other's path
@@ -21,7 +22,7 @@ import (
 func twins(t *testing.T, path string, c random.Config) (other string) {
 	t.Helper()
 	other = path + ".other"
-	if err := random.WriteFile(path, c); err != nil {
+	if err := randomtest.WriteFile(path, c); err != nil {
 		t.Fatal(err)
 	}
 	f, err := gguf.Open(path)

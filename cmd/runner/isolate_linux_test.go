@@ -10,13 +10,14 @@ import (
 	"testing"
 
 	"runner/models/random"
+	"runner/models/random/randomtest"
 )
 
 // TestModelIsTruncatedUnderTheServer cuts a model's file off while its engine has it mapped, so that the next step ends
 // the engine's process with SIGBUS.
 func TestModelIsTruncatedUnderTheServer(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "random.gguf")
-	if err := random.WriteFile(path, random.Config{Layers: 8, Width: 256, FeedForward: 256, Seed: 3}); err != nil {
+	if err := randomtest.WriteFile(path, random.Config{Layers: 8, Width: 256, FeedForward: 256, Seed: 3}); err != nil {
 		t.Fatal(err)
 	}
 	whole, err := os.ReadFile(path)
@@ -47,7 +48,7 @@ func TestModelIsTruncatedUnderTheServer(t *testing.T) {
 // TestEngineIsOverItsMemoryLimit: a model that needs more memory than its process may take is not available.
 func TestEngineIsOverItsMemoryLimit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "random.gguf")
-	err := random.WriteFile(path, random.Config{Layers: 2, Width: 512, Vocabulary: 300_000, Seed: 3}) // 330 MB
+	err := randomtest.WriteFile(path, random.Config{Layers: 2, Width: 512, Vocabulary: 300_000, Seed: 3}) // 330 MB
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,7 @@ func TestEngineIsOverItsMemoryLimit(t *testing.T) {
 func TestEngineGetsNoMemoryAgain(t *testing.T) {
 	t.Setenv(poisonVariable, "qwxzvkjq")
 	path := filepath.Join(t.TempDir(), "random.gguf")
-	if err := random.WriteFile(path, random.Config{Layers: 2, Width: 256, FeedForward: 256, Seed: 3}); err != nil {
+	if err := randomtest.WriteFile(path, random.Config{Layers: 2, Width: 256, FeedForward: 256, Seed: 3}); err != nil {
 		t.Fatal(err)
 	}
 	s := serve(t, "--isolate", "on", "--engine-memory", "1GB", "demo", "large="+path)

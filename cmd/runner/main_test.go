@@ -11,6 +11,7 @@ import (
 
 	"runner/cmd/runner/scripttest"
 	"runner/models/random"
+	"runner/models/random/randomtest"
 )
 
 // The scripts run the whole program, including the engine: "engine" with a model with random weights, "demo" with the
@@ -52,7 +53,7 @@ func TestScripts(t *testing.T) {
 // writeModels writes a model with random weights, and damaged copies of it.
 func writeModels(dir string) error {
 	whole := filepath.Join(dir, "random.gguf")
-	if err := random.WriteFile(whole, random.Config{Layers: 2, Seed: 1}); err != nil {
+	if err := randomtest.WriteFile(whole, random.Config{Layers: 2, Seed: 1}); err != nil {
 		return err
 	}
 	b, err := os.ReadFile(whole)

@@ -12,6 +12,7 @@ import (
 	"runner/backend/tokenizer/o200ktest"
 	"runner/grammar"
 	"runner/models/random"
+	"runner/models/random/randomtest"
 )
 
 // BenchmarkMaskEndToEnd decodes with and without a schema, alternating. The model has random weights, gpt-oss's
@@ -19,7 +20,7 @@ import (
 // which is the worst case.
 func BenchmarkMaskEndToEnd(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "random.gguf")
-	if err := random.WriteFile(path, random.Config{Layers: 6, Width: 1024, Heads: 16, HeadSize: 64, Experts: 4,
+	if err := randomtest.WriteFile(path, random.Config{Layers: 6, Width: 1024, Heads: 16, HeadSize: 64, Experts: 4,
 		FeedForward: 1024,
 		Vocabulary:  o200ktest.Size, Seed: 1}); err != nil {
 		b.Fatal(err)

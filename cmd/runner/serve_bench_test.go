@@ -20,6 +20,7 @@ import (
 	"runner/chattemplate"
 	"runner/generation"
 	"runner/models/random"
+	"runner/models/random/randomtest"
 	"runner/reasoning"
 	"runner/runner"
 	"runner/server"
@@ -72,7 +73,7 @@ func BenchmarkServeToken(b *testing.B) {
 func BenchmarkServeEndToEnd(b *testing.B) {
 	const tokens = 40
 	path := filepath.Join(b.TempDir(), "random.gguf")
-	if err := random.WriteFile(path, random.Config{Layers: 14, Width: 1024, Heads: 16, HeadSize: 64, Experts: 4,
+	if err := randomtest.WriteFile(path, random.Config{Layers: 14, Width: 1024, Heads: 16, HeadSize: 64, Experts: 4,
 		FeedForward: 1024,
 		Vocabulary:  o200ktest.Size, Seed: 1}); err != nil {
 		b.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"runner/models/random"
+	"runner/models/random/randomtest"
 )
 
 // TestServeManyAtOnce: 64 clients ask at once and some leave early. Everybody gets the answer to their own question,
@@ -245,7 +246,7 @@ func TestServeWithKeysOverTLS(t *testing.T) {
 // TestServeSeveralModels: a model is loaded when it is requested, and makes room for another one.
 func TestServeSeveralModels(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "random.gguf")
-	if err := random.WriteFile(path, random.Config{Layers: 2, Seed: 1}); err != nil {
+	if err := randomtest.WriteFile(path, random.Config{Layers: 2, Seed: 1}); err != nil {
 		t.Fatal(err)
 	}
 	s := serve(t, "demo", "other="+path, "--memory", "1MB", "--keep-alive", "-1s")

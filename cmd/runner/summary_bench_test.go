@@ -15,6 +15,7 @@ import (
 	"runner/generation"
 	"runner/models/demo"
 	"runner/models/random"
+	"runner/models/random/randomtest"
 	"runner/reasoning"
 	"runner/runner"
 )
@@ -80,7 +81,7 @@ func BenchmarkSummary(b *testing.B) {
 	file := func(c random.Config) func(*testing.B) string {
 		return func(b *testing.B) string {
 			path := filepath.Join(b.TempDir(), "model.gguf")
-			if err := random.WriteFile(path, c); err != nil {
+			if err := randomtest.WriteFile(path, c); err != nil {
 				b.Fatal(err)
 			}
 			return path

@@ -16,6 +16,7 @@ import (
 	"runner/models/catalog"
 	"runner/models/installed"
 	"runner/models/random"
+	"runner/models/random/randomtest"
 )
 
 // home makes an empty home folder, so that a test finds only what it puts there.
@@ -44,7 +45,7 @@ func write(t testing.TB, path string, text []byte) {
 func tiny(t testing.TB) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tiny.gguf")
-	if err := random.WriteFile(path, random.Config{Layers: 1}); err != nil {
+	if err := randomtest.WriteFile(path, random.Config{Layers: 1}); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(path)

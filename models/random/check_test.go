@@ -11,6 +11,14 @@ import (
 	"runner/backend/gguf"
 )
 
+func writeFile(path string, c Config) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(Write(f, c), f.Close())
+}
+
 // TestCheck: a file of a Config is told from a damaged one and from those of other Configs.
 func TestCheck(t *testing.T) {
 	c := Config{Layers: 2, Seed: 3}
@@ -18,7 +26,7 @@ func TestCheck(t *testing.T) {
 	if err := Check(path, c); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file that is not there: %v", err)
 	}
-	if err := WriteFile(path, c); err != nil {
+	if err := writeFile(path, c); err != nil {
 		t.Fatal(err)
 	}
 	if err := Check(path, c); err != nil {
@@ -54,7 +62,7 @@ func TestCheck(t *testing.T) {
 	}
 	// Of a large model the whole header and the first weights are compared.
 	large := Config{Layers: 2, Vocabulary: 50_000}
-	if err := WriteFile(path, large); err != nil {
+	if err := writeFile(path, large); err != nil {
 		t.Fatal(err)
 	}
 	if whole, err = os.ReadFile(path); err != nil {

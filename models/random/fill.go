@@ -1,6 +1,7 @@
 package random
 
 import (
+	"bytes"
 	"encoding/binary"
 	"io"
 	"math"
@@ -9,42 +10,76 @@ import (
 	"runner/backend/gguf"
 )
 
+// format is how the blocks of a format are made: of random whole numbers and scales that are always the same.
+type format struct {
+	// spread is the standard deviation of the numbers, times the inner scales. least is what the format subtracts from
+	// all numbers, so that their mean is 0.
+	spread, least float64
+	// before and after are the inner scales, which stand before or after the numbers.
+	before []byte
+	// words is how many times eight bytes the numbers take.
+	words int
+	after []byte
+	// last says that the scale of the block is at its end.
+	last bool
+}
+
+// formats are those with numbers that may have any bits. All inner scales of a block are equal.
+var formats = map[gguf.TensorType]format{
+	quants["Q4_0"]: {spread: 4.610, words: 2},              // numbers from -8 to 7
+	quants["Q4_1"]: {spread: 4.610, least: -7.5, words: 2}, // from 0 to 15, and the least value is added
+	gguf.Q4_K:      {spread: 32 * 4.610, least: 7.5, before: scales32, words: 16},
+	quants["Q5_K"]: {spread: 32 * 9.233, least: 15.5, before: scales32, words: 20},
+	gguf.Q6_K:      {spread: 64 * 18.47, words: 24, after: bytes.Repeat([]byte{64}, 16), last: true}, // from -32 to 31
+	quants["Q2_K"]: {spread: 10 * 1.118, least: 1.5, before: bytes.Repeat([]byte{10 | 10<<4}, 16), words: 8, last: true},
+	// The numbers of these stand for the 16 values of a table. A scale of IQ4_XS has 32 added to it. First come the upper
+	// two bits of the eight, and then the lower four: all are 1.
+	quants["IQ4_NL"]: {spread: 69.5, words: 2},
+	quants["IQ4_XS"]: {spread: 69.5, before: []byte{0xaa, 0xaa, 0x11, 0x11, 0x11, 0x11}, words: 16},
+}
+
+// scales32 is eight scales and minimums of 32, as Q4_K and Q5_K store them. The first eight bytes have six bits of a
+// scale or minimum, and the upper two of another. The other four have the lower four bits of two of those.
+var scales32 = []byte{0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0, 0, 0, 0}
+
+// draw appends a block whose values have a deviation.
+func (f *format) draw(b []byte, r *rand.Rand, deviation float64) []byte {
+	scale := binary.LittleEndian.AppendUint16(nil, half(deviation/f.spread))
+	if f.least != 0 {
+		scale = binary.LittleEndian.AppendUint16(scale, half(f.least*deviation/f.spread))
+	}
+	if !f.last {
+		b = append(b, scale...)
+	}
+	b = append(b, f.before...)
+	for range f.words {
+		b = binary.LittleEndian.AppendUint64(b, r.Uint64())
+	}
+	b = append(b, f.after...)
+	if f.last {
+		b = append(b, scale...)
+	}
+	return b
+}
+
 // fill writes the tensor's data. It draws blocks in their stored form, so that gigabytes take seconds.
 func (t *tensor) fill(w io.Writer, r *rand.Rand) error {
 	elements, _ := t.Type.Block()
+	f, drawn := formats[t.Type]
 	var block []byte
 	for n := t.Elements() / elements; n > 0; n-- {
-		switch t.Type {
-		case gguf.Q8_0:
+		switch {
+		case drawn:
+			block = f.draw(block[:0], r, t.deviation)
+		case t.Type == gguf.Q8_0:
 			block = q8Block(block[:0], r, t.deviation)
-		case gguf.MXFP4:
+		case t.Type == gguf.MXFP4:
 			block = fp4Block(block[:0], r, t.deviation)
-		case gguf.Q4_K:
-			block = q4KBlock(block[:0], r, t.deviation)
-		case gguf.Q6_K:
-			block = q6KBlock(block[:0], r, t.deviation)
-		case quants["Q4_0"]:
-			block = fourBits(block[:0], r, t.deviation/4.610) // deviation of the integers from -8 to 7
-		case quants["IQ4_NL"]:
-			block = fourBits(block[:0], r, t.deviation/69.5) // deviation of the 16 values of the format's table
-		case quants["Q4_1"]:
-			block = q41Block(block[:0], r, t.deviation)
-		case quants["Q2_K"]:
-			block = q2KBlock(block[:0], r, t.deviation)
-		case quants["Q5_K"]:
-			block = q5KBlock(block[:0], r, t.deviation)
-		case quants["IQ4_XS"]:
-			block = iq4XSBlock(block[:0], r, t.deviation)
-		case gguf.BF16:
+		case t.Type == gguf.BF16:
 			x := math.Float32bits(float32(r.NormFloat64() * t.deviation))
 			block = binary.LittleEndian.AppendUint16(block[:0], uint16(x>>16))
-		case gguf.F16:
-			x := r.NormFloat64() * t.deviation
-			bits := half(math.Abs(x))
-			if x < 0 {
-				bits |= 1 << 15
-			}
-			block = binary.LittleEndian.AppendUint16(block[:0], bits)
+		case t.Type == gguf.F16:
+			block = binary.LittleEndian.AppendUint16(block[:0], half(r.NormFloat64()*t.deviation))
 		default:
 			x := 1.0
 			switch {
@@ -88,90 +123,13 @@ func fp4Block(b []byte, r *rand.Rand, deviation float64) []byte {
 	return binary.LittleEndian.AppendUint64(b, r.Uint64())
 }
 
-// q4KBlock draws 256 four-bit integers uniformly. All eight scales and minimums of the block are 32, so that its values
-// are 32 times its scale times -7.5 to 7.5.
-func q4KBlock(b []byte, r *rand.Rand, deviation float64) []byte {
-	const even = 4.610 // deviation of the integers from 0 to 15
-	scale := deviation / (32 * even)
-	b = binary.LittleEndian.AppendUint16(b, half(scale))
-	b = binary.LittleEndian.AppendUint16(b, half(7.5*scale))
-	b = append(b, scales32...)
-	return drawn(b, r, 16)
-}
-
-// scales32 is eight scales and minimums of 32, as Q4_K and Q5_K store them. The first eight bytes have six bits of a
-// scale or minimum, and the upper two of another. The other four have the lower four bits of two of those.
-var scales32 = []byte{0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0, 0, 0, 0}
-
-// q5KBlock draws 256 five-bit integers uniformly, like q4KBlock.
-func q5KBlock(b []byte, r *rand.Rand, deviation float64) []byte {
-	const even = 9.233 // deviation of the integers from 0 to 31
-	scale := deviation / (32 * even)
-	b = binary.LittleEndian.AppendUint16(b, half(scale))
-	b = binary.LittleEndian.AppendUint16(b, half(15.5*scale))
-	b = append(b, scales32...)
-	return drawn(b, r, 20)
-}
-
-// fourBits draws 32 four-bit numbers uniformly, with a scale.
-func fourBits(b []byte, r *rand.Rand, scale float64) []byte {
-	return drawn(binary.LittleEndian.AppendUint16(b, half(scale)), r, 2)
-}
-
-// q41Block draws 32 four-bit numbers uniformly, with a scale and the least value.
-func q41Block(b []byte, r *rand.Rand, deviation float64) []byte {
-	const even = 4.610 // deviation of the integers from 0 to 15
-	b = binary.LittleEndian.AppendUint16(b, half(deviation/even))
-	b = binary.LittleEndian.AppendUint16(b, half(7.5*deviation/even)|1<<15)
-	return drawn(b, r, 2)
-}
-
-// q2KBlock draws 256 two-bit integers uniformly. All scales and minimums of the block are 10, so that its values are 10
-// times its scale times -1.5 to 1.5.
-func q2KBlock(b []byte, r *rand.Rand, deviation float64) []byte {
-	const even = 1.118 // deviation of the integers from 0 to 3
-	for range 16 {
-		b = append(b, 10|10<<4)
-	}
-	b = drawn(b, r, 8)
-	scale := deviation / (10 * even)
-	b = binary.LittleEndian.AppendUint16(b, half(scale))
-	return binary.LittleEndian.AppendUint16(b, half(1.5*scale))
-}
-
-// iq4XSBlock draws 256 four-bit numbers uniformly. All eight scales of the block are 1.
-func iq4XSBlock(b []byte, r *rand.Rand, deviation float64) []byte {
-	const even = 69.5 // deviation of the 16 values of the format's table
-	b = binary.LittleEndian.AppendUint16(b, half(deviation/even))
-	// A scale has 32 added to it. First come the upper two bits of the eight, and then the lower four.
-	b = append(b, 0xaa, 0xaa, 0x11, 0x11, 0x11, 0x11)
-	return drawn(b, r, 16)
-}
-
-// q6KBlock draws 256 six-bit integers uniformly, all with the scale 64.
-func q6KBlock(b []byte, r *rand.Rand, deviation float64) []byte {
-	const even = 18.47 // deviation of the integers from -32 to 31
-	b = drawn(b, r, 24)
-	for range 16 {
-		b = append(b, 64)
-	}
-	return binary.LittleEndian.AppendUint16(b, half(deviation/(64*even)))
-}
-
-// drawn appends eight random bytes a number of times.
-func drawn(b []byte, r *rand.Rand, n int) []byte {
-	for range n {
-		b = binary.LittleEndian.AppendUint64(b, r.Uint64())
-	}
-	return b
-}
-
-// half converts a positive number in the normal range of IEEE 754 binary16. It truncates.
+// half converts a number, whose size is in the normal range of IEEE 754 binary16. It truncates.
 func half(x float64) uint16 {
 	bits := math.Float32bits(float32(x))
+	sign := uint16(bits >> 16 & (1 << 15))
 	exponent := int(bits>>23&0xff) - 127 + 15
 	if exponent <= 0 {
-		return 1 << 10 // the smallest normal number
+		return sign | 1<<10 // the smallest normal number
 	}
-	return uint16(exponent)<<10 | uint16(bits>>13&0x3ff)
+	return sign | uint16(exponent)<<10 | uint16(bits>>13&0x3ff)
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 
 	"runner/backend/gguf"
@@ -67,23 +66,6 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// WriteFile writes a model to path. It removes the file if there is an error.
-func WriteFile(path string, c Config) (err error) {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if e := f.Close(); err == nil {
-			err = e
-		}
-		if err != nil {
-			os.Remove(path)
-		}
-	}()
-	return Write(f, c)
-}
-
 // Write writes a model. It uses at most a few megabytes of memory.
 func Write(w io.Writer, c Config) error {
 	c = c.withDefaults()
@@ -119,100 +101,101 @@ func Write(w io.Writer, c Config) error {
 	return out.Close()
 }
 
+// metadata is what the header of a file says besides its tensors.
+type metadata struct {
+	prefix string // of the keys that are set next
+	pairs  []ggufwriter.Pair
+}
+
+// set adds a pair. A whole number is stored in 32 bits without a sign.
+func (m *metadata) set(key string, value any) {
+	if n, ok := value.(int); ok {
+		value = uint32(n)
+	}
+	m.pairs = append(m.pairs, ggufwriter.Pair{Key: m.prefix + key, Value: value})
+}
+
 func (c Config) metadata(v *vocabulary) []ggufwriter.Pair {
+	m := &metadata{prefix: "general."}
+	m.set("architecture", c.Architecture)
+	m.set("name", fmt.Sprintf("random %d", c.Seed))
+	m.set("quantization_version", 2)
+	m.prefix = c.Architecture + "."
+	c.shape(m)
+	m.prefix = "tokenizer.ggml."
 	tokenizer := "gpt2"
 	if c.Architecture == "gemma4" {
 		tokenizer = "gemma4"
 	}
-	return slices.Concat([]ggufwriter.Pair{
-		{Key: "general.architecture", Value: c.Architecture},
-		{Key: "general.name", Value: fmt.Sprintf("random %d", c.Seed)},
-		{Key: "general.quantization_version", Value: uint32(2)},
-	}, c.shape(), []ggufwriter.Pair{
-		{Key: "tokenizer.ggml.model", Value: tokenizer},
-		{Key: "tokenizer.ggml.pre", Value: "gpt-4o"},
-		{Key: "tokenizer.ggml.tokens", Value: v.tokens},
-		{Key: "tokenizer.ggml.token_type", Value: v.types},
-		{Key: "tokenizer.ggml.merges", Value: v.merges},
-		{Key: "tokenizer.ggml.bos_token_id", Value: v.id("<|startoftext|>")},
-		{Key: "tokenizer.ggml.eos_token_id", Value: v.id("<|return|>")},
-		{Key: "tokenizer.ggml.padding_token_id", Value: v.id("<|endoftext|>")},
-		{Key: "tokenizer.ggml.add_bos_token", Value: false},
-	})
+	m.set("model", tokenizer)
+	m.set("pre", "gpt-4o")
+	m.set("tokens", v.tokens)
+	m.set("token_type", v.types)
+	m.set("merges", v.merges)
+	m.set("bos_token_id", v.id("<|startoftext|>"))
+	m.set("eos_token_id", v.id("<|return|>"))
+	m.set("padding_token_id", v.id("<|endoftext|>"))
+	m.set("add_bos_token", false)
+	return m.pairs
 }
 
-// shape returns the metadata of the architecture.
-func (c Config) shape() []ggufwriter.Pair {
-	a := c.Architecture + "."
-	if c.Architecture == "gpt-oss" {
-		return []ggufwriter.Pair{
-			{Key: a + "block_count", Value: uint32(c.Layers)},
-			{Key: a + "context_length", Value: uint32(c.Context)},
-			{Key: a + "embedding_length", Value: uint32(c.Width)},
-			{Key: a + "feed_forward_length", Value: uint32(c.FeedForward)},
-			{Key: a + "expert_feed_forward_length", Value: uint32(c.FeedForward)},
-			{Key: a + "attention.head_count", Value: uint32(c.Heads)},
-			{Key: a + "attention.head_count_kv", Value: uint32(c.KVHeads)},
-			{Key: a + "attention.key_length", Value: uint32(c.HeadSize)},
-			{Key: a + "attention.value_length", Value: uint32(c.HeadSize)},
-			{Key: a + "attention.sliding_window", Value: uint32(c.Window)},
-			{Key: a + "attention.layer_norm_rms_epsilon", Value: float32(1e-5)},
-			{Key: a + "expert_count", Value: uint32(c.Experts)},
-			{Key: a + "expert_used_count", Value: uint32(c.Used)},
-			{Key: a + "rope.freq_base", Value: float32(150000)},
-			{Key: a + "rope.scaling.type", Value: "yarn"},
-			{Key: a + "rope.scaling.factor", Value: float32(32)},
-			{Key: a + "rope.scaling.original_context_length", Value: uint32(4096)},
-		}
+// shape sets the metadata of the architecture.
+func (c Config) shape(m *metadata) {
+	gptOSS := c.Architecture == "gpt-oss"
+	m.set("block_count", c.Layers)
+	m.set("context_length", c.Context)
+	m.set("embedding_length", c.Width)
+	m.set("feed_forward_length", c.FeedForward)
+	if gptOSS {
+		m.set("expert_feed_forward_length", c.FeedForward)
 	}
-	pairs := []ggufwriter.Pair{
-		{Key: a + "block_count", Value: uint32(c.Layers)},
-		{Key: a + "context_length", Value: uint32(c.Context)},
-		{Key: a + "embedding_length", Value: uint32(c.Width)},
-		{Key: a + "feed_forward_length", Value: uint32(c.FeedForward)},
-		{Key: a + "attention.head_count", Value: uint32(c.Heads)},
-		{Key: a + "attention.head_count_kv", Value: uint32(c.KVHeads)},
-		{Key: a + "attention.key_length", Value: uint32(c.HeadSize)},
-		{Key: a + "attention.value_length", Value: uint32(c.HeadSize)},
-		{Key: a + "attention.layer_norm_rms_epsilon", Value: float32(1e-5)},
-		{Key: a + "rope.freq_base", Value: float32(1000000)},
-		{Key: a + "rope.dimension_count", Value: uint32(c.HeadSize)},
+	m.set("attention.head_count", c.Heads)
+	m.set("attention.head_count_kv", c.KVHeads)
+	m.set("attention.key_length", c.HeadSize)
+	m.set("attention.value_length", c.HeadSize)
+	if gptOSS {
+		m.set("attention.sliding_window", c.Window)
 	}
+	m.set("attention.layer_norm_rms_epsilon", float32(1e-5))
+	if gptOSS {
+		m.set("expert_count", c.Experts)
+		m.set("expert_used_count", c.Used)
+		m.set("rope.freq_base", float32(150000))
+		m.set("rope.scaling.type", "yarn")
+		m.set("rope.scaling.factor", float32(32))
+		m.set("rope.scaling.original_context_length", 4096)
+		return
+	}
+	m.set("rope.freq_base", float32(1000000))
+	m.set("rope.dimension_count", c.HeadSize)
 	switch c.Architecture {
-	case "llama":
-		return pairs
 	case "qwen3moe":
-		return append(pairs, []ggufwriter.Pair{
-			{Key: a + "expert_feed_forward_length", Value: uint32(c.FeedForward)},
-			{Key: a + "expert_count", Value: uint32(c.Experts)},
-			{Key: a + "expert_used_count", Value: uint32(c.Used)},
-		}...)
+		m.set("expert_feed_forward_length", c.FeedForward)
+		m.set("expert_count", c.Experts)
+		m.set("expert_used_count", c.Used)
 	case "qwen35":
 		quarter := int32(c.HeadSize / 4)
-		return append(pairs, []ggufwriter.Pair{
-			{Key: a + "full_attention_interval", Value: uint32(2)},
-			{Key: a + "rope.dimension_sections", Value: []int32{quarter, quarter / 2, quarter / 2, 0}},
-			{Key: a + "ssm.conv_kernel", Value: uint32(convolution)},
-			{Key: a + "ssm.state_size", Value: uint32(c.HeadSize)},
-			{Key: a + "ssm.group_count", Value: uint32(c.KVHeads)},
-			{Key: a + "ssm.time_step_rank", Value: uint32(c.Heads)},
-			{Key: a + "ssm.inner_size", Value: uint32(c.Heads * c.HeadSize)},
-		}...)
+		m.set("full_attention_interval", 2)
+		m.set("rope.dimension_sections", []int32{quarter, quarter / 2, quarter / 2, 0})
+		m.set("ssm.conv_kernel", convolution)
+		m.set("ssm.state_size", c.HeadSize)
+		m.set("ssm.group_count", c.KVHeads)
+		m.set("ssm.time_step_rank", c.Heads)
+		m.set("ssm.inner_size", c.Heads*c.HeadSize)
+	case "gemma4":
+		sliding := make([]bool, c.Layers)
+		for i := range sliding {
+			sliding[i] = i%2 == 0
+		}
+		m.set("attention.sliding_window", c.Window)
+		m.set("attention.sliding_window_pattern", sliding)
+		m.set("attention.shared_kv_layers", c.Layers-c.cached())
+		m.set("attention.key_length_swa", c.HeadSize)
+		m.set("attention.value_length_swa", c.HeadSize)
+		m.set("rope.freq_base_swa", float32(10000))
+		m.set("embedding_length_per_layer_input", perLayer)
+		m.set("final_logit_softcapping", float32(30))
 	}
-	sliding := make([]bool, c.Layers)
-	for i := range sliding {
-		sliding[i] = i%2 == 0
-	}
-	return append(pairs, []ggufwriter.Pair{
-		{Key: a + "attention.sliding_window", Value: uint32(c.Window)},
-		{Key: a + "attention.sliding_window_pattern", Value: sliding},
-		{Key: a + "attention.shared_kv_layers", Value: uint32(c.Layers - c.cached())},
-		{Key: a + "attention.key_length_swa", Value: uint32(c.HeadSize)},
-		{Key: a + "attention.value_length_swa", Value: uint32(c.HeadSize)},
-		{Key: a + "rope.freq_base_swa", Value: float32(10000)},
-		{Key: a + "embedding_length_per_layer_input", Value: uint32(perLayer)},
-		{Key: a + "final_logit_softcapping", Value: float32(30)},
-	}...)
 }
 
 const (
@@ -238,6 +221,7 @@ type tensor struct {
 // list collects tensors.
 type list struct {
 	Config
+	block   string // begins the names of a layer's tensors
 	tensors []tensor
 }
 
@@ -249,7 +233,20 @@ func (l *list) add(name string, t gguf.TensorType, deviation float64, dims ...in
 	if l.Precise {
 		t = gguf.F32
 	}
-	l.tensors = append(l.tensors, tensor{gguf.Tensor{Name: name, Type: t, Dims: d}, deviation})
+	l.tensors = append(l.tensors, tensor{gguf.Tensor{Name: l.block + name, Type: t, Dims: d}, deviation})
+}
+
+// ones adds n weights of 1.
+func (l *list) ones(name string, n int) { l.add(name+".weight", gguf.F32, 0, n) }
+
+func (l *list) bias(name string, dims ...int) { l.add(name+".bias", gguf.F32, 0.1, dims...) }
+
+// product adds a matrix, whose first dimension is that of the inputs, and the bias that it has in gpt-oss.
+func (l *list) product(name string, t gguf.TensorType, dims ...int) {
+	l.add(name+".weight", t, in(dims[0]), dims...)
+	if l.Architecture == "gpt-oss" {
+		l.bias(name, dims[1:]...)
+	}
 }
 
 // in keeps the scale of the activations in a product with n inputs.
@@ -258,29 +255,38 @@ func in(n int) float64 { return 1 / math.Sqrt(float64(n)) }
 func (c Config) tensors() []tensor {
 	l := &list{Config: c}
 	l.add("token_embd.weight", l.matrix(), 1, c.Width, c.Vocabulary)
-	switch c.Architecture {
-	case "gpt-oss":
-		for i := range c.Layers {
-			l.gptOSS(fmt.Sprintf("blk.%d.", i))
-		}
-	case "llama", "qwen3moe":
-		for i := range c.Layers {
-			l.plain(fmt.Sprintf("blk.%d.", i))
-		}
-	case "qwen35":
-		for i := range c.Layers {
-			l.qwen35(fmt.Sprintf("blk.%d.", i), i%2 == 0)
-		}
-	case "gemma4":
-		l.add("rope_freqs.weight", gguf.F32, 0, c.HeadSize/2)
+	if c.Architecture == "gemma4" {
+		l.ones("rope_freqs", c.HeadSize/2)
 		l.add("per_layer_token_embd.weight", gguf.Q8_0, 1, perLayer*c.Layers, c.Vocabulary)
-		l.add("per_layer_model_proj.weight", gguf.F32, in(c.Width), c.Width, perLayer*c.Layers)
-		l.add("per_layer_proj_norm.weight", gguf.F32, 0, perLayer)
-		for i := range c.Layers {
-			l.gemma4(fmt.Sprintf("blk.%d.", i), i < c.cached())
+		l.product("per_layer_model_proj", gguf.F32, c.Width, perLayer*c.Layers)
+		l.ones("per_layer_proj_norm", perLayer)
+	}
+	for i := range c.Layers {
+		l.block = fmt.Sprintf("blk.%d.", i)
+		l.ones("attn_norm", c.Width)
+		switch c.Architecture {
+		case "gpt-oss":
+			l.attention(gguf.Q8_0, 1)
+			l.add("attn_sinks.weight", gguf.F32, 1, c.Heads)
+			l.ones("post_attention_norm", c.Width)
+			l.experts(gguf.MXFP4)
+		case "llama":
+			l.attention(l.matrix(), 1)
+			l.ones("ffn_norm", c.Width)
+			l.feedForward()
+		case "qwen3moe":
+			l.attention(l.matrix(), 1)
+			l.ones("ffn_norm", c.Width)
+			l.headNorms()
+			l.experts(l.matrix())
+		case "qwen35":
+			l.qwen35(i%2 == 0)
+		case "gemma4":
+			l.gemma4(i < c.cached())
 		}
 	}
-	l.add("output_norm.weight", gguf.F32, 0, c.Width)
+	l.block = ""
+	l.ones("output_norm", c.Width)
 	output := l.matrix()
 	if c.Quant == "Q4_K" {
 		output = gguf.Q6_K
@@ -303,99 +309,70 @@ var quants = map[string]gguf.TensorType{
 	"IQ4_NL": 20, "IQ4_XS": 23, "Q4_1": 3, "Q2_K": 10,
 }
 
-// plain is a layer of llama or qwen3moe.
-func (l *list) plain(b string) {
-	q, kv, m := l.Heads*l.HeadSize, l.KVHeads*l.HeadSize, l.matrix()
-	l.add(b+"attn_norm.weight", gguf.F32, 0, l.Width)
-	l.add(b+"attn_q.weight", m, in(l.Width), l.Width, q)
-	l.add(b+"attn_k.weight", m, in(l.Width), l.Width, kv)
-	l.add(b+"attn_v.weight", m, in(l.Width), l.Width, kv)
-	l.add(b+"attn_output.weight", m, in(q), q, l.Width)
-	l.add(b+"ffn_norm.weight", gguf.F32, 0, l.Width)
-	if l.Architecture == "llama" {
-		l.feedForward(b)
-		return
-	}
-	l.add(b+"attn_q_norm.weight", gguf.F32, 0, l.HeadSize)
-	l.add(b+"attn_k_norm.weight", gguf.F32, 0, l.HeadSize)
-	l.add(b+"ffn_gate_inp.weight", gguf.F32, in(l.Width), l.Width, l.Experts)
-	l.add(b+"ffn_gate_exps.weight", m, in(l.Width), l.Width, l.FeedForward, l.Experts)
-	l.add(b+"ffn_up_exps.weight", m, in(l.Width), l.Width, l.FeedForward, l.Experts)
-	l.add(b+"ffn_down_exps.weight", m, in(l.FeedForward), l.FeedForward, l.Width, l.Experts)
-}
-
-func (l *list) gptOSS(b string) {
+// attention adds the matrices of full attention. With two queries one of them is a gate.
+func (l *list) attention(t gguf.TensorType, queries int) {
 	q, kv := l.Heads*l.HeadSize, l.KVHeads*l.HeadSize
-	l.add(b+"attn_norm.weight", gguf.F32, 0, l.Width)
-	l.add(b+"attn_q.weight", gguf.Q8_0, in(l.Width), l.Width, q)
-	l.add(b+"attn_q.bias", gguf.F32, 0.1, q)
-	l.add(b+"attn_k.weight", gguf.Q8_0, in(l.Width), l.Width, kv)
-	l.add(b+"attn_k.bias", gguf.F32, 0.1, kv)
-	l.add(b+"attn_v.weight", gguf.Q8_0, in(l.Width), l.Width, kv)
-	l.add(b+"attn_v.bias", gguf.F32, 0.1, kv)
-	l.add(b+"attn_output.weight", gguf.Q8_0, in(q), q, l.Width)
-	l.add(b+"attn_output.bias", gguf.F32, 0.1, l.Width)
-	l.add(b+"attn_sinks.weight", gguf.F32, 1, l.Heads)
-	l.add(b+"post_attention_norm.weight", gguf.F32, 0, l.Width)
-	l.add(b+"ffn_gate_inp.weight", gguf.F32, in(l.Width), l.Width, l.Experts)
-	l.add(b+"ffn_gate_inp.bias", gguf.F32, 0.1, l.Experts)
-	l.add(b+"ffn_gate_exps.weight", gguf.MXFP4, in(l.Width), l.Width, l.FeedForward, l.Experts)
-	l.add(b+"ffn_gate_exps.bias", gguf.F32, 0.1, l.FeedForward, l.Experts)
-	l.add(b+"ffn_up_exps.weight", gguf.MXFP4, in(l.Width), l.Width, l.FeedForward, l.Experts)
-	l.add(b+"ffn_up_exps.bias", gguf.F32, 0.1, l.FeedForward, l.Experts)
-	l.add(b+"ffn_down_exps.weight", gguf.MXFP4, in(l.FeedForward), l.FeedForward, l.Width, l.Experts)
-	l.add(b+"ffn_down_exps.bias", gguf.F32, 0.1, l.Width, l.Experts)
+	l.product("attn_q", t, l.Width, queries*q)
+	l.product("attn_k", t, l.Width, kv)
+	l.product("attn_v", t, l.Width, kv)
+	l.product("attn_output", t, q, l.Width)
 }
 
-func (l *list) qwen35(b string, recurrent bool) {
-	q, kv := l.Heads*l.HeadSize, l.KVHeads*l.HeadSize
-	l.add(b+"attn_norm.weight", gguf.F32, 0, l.Width)
-	l.add(b+"post_attention_norm.weight", gguf.F32, 0, l.Width)
-	if recurrent {
-		l.add(b+"attn_qkv.weight", gguf.Q8_0, in(l.Width), l.Width, 2*kv+q)
-		l.add(b+"attn_gate.weight", gguf.Q8_0, in(l.Width), l.Width, q)
-		l.add(b+"ssm_conv1d.weight", gguf.F32, in(convolution), convolution, 2*kv+q)
-		l.add(b+"ssm_dt.bias", gguf.F32, 0.1, l.Heads)
-		l.add(b+"ssm_a", gguf.F32, -0.05, l.Heads) // how fast the state fades
-		l.add(b+"ssm_beta.weight", gguf.F32, in(l.Width), l.Width, l.Heads)
-		l.add(b+"ssm_alpha.weight", gguf.F32, in(l.Width), l.Width, l.Heads)
-		l.add(b+"ssm_norm.weight", gguf.F32, 0, l.HeadSize)
-		l.add(b+"ssm_out.weight", gguf.Q8_0, in(q), q, l.Width)
-	} else {
-		l.add(b+"attn_q.weight", gguf.Q8_0, in(l.Width), l.Width, 2*q) // with a gate
-		l.add(b+"attn_k.weight", gguf.Q8_0, in(l.Width), l.Width, kv)
-		l.add(b+"attn_v.weight", gguf.Q8_0, in(l.Width), l.Width, kv)
-		l.add(b+"attn_output.weight", gguf.Q8_0, in(q), q, l.Width)
-		l.add(b+"attn_q_norm.weight", gguf.F32, 0, l.HeadSize)
-		l.add(b+"attn_k_norm.weight", gguf.F32, 0, l.HeadSize)
-	}
-	l.feedForward(b)
+func (l *list) headNorms() {
+	l.ones("attn_q_norm", l.HeadSize)
+	l.ones("attn_k_norm", l.HeadSize)
 }
 
-func (l *list) gemma4(b string, cached bool) {
-	q, kv := l.Heads*l.HeadSize, l.KVHeads*l.HeadSize
-	l.add(b+"attn_norm.weight", gguf.F32, 0, l.Width)
-	l.add(b+"attn_q.weight", gguf.Q8_0, in(l.Width), l.Width, q)
-	l.add(b+"attn_q_norm.weight", gguf.F32, 0, l.HeadSize)
-	if cached {
-		l.add(b+"attn_k.weight", gguf.Q8_0, in(l.Width), l.Width, kv)
-		l.add(b+"attn_v.weight", gguf.Q8_0, in(l.Width), l.Width, kv)
-		// The scores are not scaled, so the keys are: like those of a trained model.
-		l.add(b+"attn_k_norm.weight", gguf.F32, in(l.HeadSize), l.HeadSize)
-	}
-	l.add(b+"attn_output.weight", gguf.Q8_0, in(q), q, l.Width)
-	l.add(b+"post_attention_norm.weight", gguf.F32, 0, l.Width)
-	l.add(b+"ffn_norm.weight", gguf.F32, 0, l.Width)
-	l.feedForward(b)
-	l.add(b+"post_ffw_norm.weight", gguf.F32, 0, l.Width)
-	l.add(b+"inp_gate.weight", gguf.F32, in(l.Width), l.Width, perLayer)
-	l.add(b+"proj.weight", gguf.F32, in(perLayer), perLayer, l.Width)
-	l.add(b+"post_norm.weight", gguf.F32, 0, l.Width)
+func (l *list) experts(t gguf.TensorType) {
+	l.product("ffn_gate_inp", gguf.F32, l.Width, l.Experts)
+	l.product("ffn_gate_exps", t, l.Width, l.FeedForward, l.Experts)
+	l.product("ffn_up_exps", t, l.Width, l.FeedForward, l.Experts)
+	l.product("ffn_down_exps", t, l.FeedForward, l.Width, l.Experts)
 }
 
-func (l *list) feedForward(b string) {
+func (l *list) feedForward() {
 	m := l.matrix()
-	l.add(b+"ffn_gate.weight", m, in(l.Width), l.Width, l.FeedForward)
-	l.add(b+"ffn_up.weight", m, in(l.Width), l.Width, l.FeedForward)
-	l.add(b+"ffn_down.weight", m, in(l.FeedForward), l.FeedForward, l.Width)
+	l.product("ffn_gate", m, l.Width, l.FeedForward)
+	l.product("ffn_up", m, l.Width, l.FeedForward)
+	l.product("ffn_down", m, l.FeedForward, l.Width)
+}
+
+func (l *list) qwen35(recurrent bool) {
+	q, kv := l.Heads*l.HeadSize, l.KVHeads*l.HeadSize
+	l.ones("post_attention_norm", l.Width)
+	if recurrent {
+		l.product("attn_qkv", gguf.Q8_0, l.Width, 2*kv+q)
+		l.product("attn_gate", gguf.Q8_0, l.Width, q)
+		l.product("ssm_conv1d", gguf.F32, convolution, 2*kv+q)
+		l.bias("ssm_dt", l.Heads)
+		l.add("ssm_a", gguf.F32, -0.05, l.Heads) // how fast the state fades
+		l.product("ssm_beta", gguf.F32, l.Width, l.Heads)
+		l.product("ssm_alpha", gguf.F32, l.Width, l.Heads)
+		l.ones("ssm_norm", l.HeadSize)
+		l.product("ssm_out", gguf.Q8_0, q, l.Width)
+	} else {
+		l.attention(gguf.Q8_0, 2)
+		l.headNorms()
+	}
+	l.feedForward()
+}
+
+func (l *list) gemma4(cached bool) {
+	q, kv := l.Heads*l.HeadSize, l.KVHeads*l.HeadSize
+	l.product("attn_q", gguf.Q8_0, l.Width, q)
+	l.ones("attn_q_norm", l.HeadSize)
+	if cached {
+		l.product("attn_k", gguf.Q8_0, l.Width, kv)
+		l.product("attn_v", gguf.Q8_0, l.Width, kv)
+		// The scores are not scaled, so the keys are: like those of a trained model.
+		l.product("attn_k_norm", gguf.F32, l.HeadSize)
+	}
+	l.product("attn_output", gguf.Q8_0, q, l.Width)
+	l.ones("post_attention_norm", l.Width)
+	l.ones("ffn_norm", l.Width)
+	l.feedForward()
+	l.ones("post_ffw_norm", l.Width)
+	l.product("inp_gate", gguf.F32, l.Width, perLayer)
+	l.product("proj", gguf.F32, perLayer, l.Width)
+	l.ones("post_norm", l.Width)
 }

@@ -11,13 +11,14 @@ import (
 
 	"runner/backend/gguf"
 	"runner/models/random"
+	"runner/models/random/randomtest"
 )
 
 // randomModel writes a random model and returns its header.
 func randomModel(t *testing.T, c random.Config) *gguf.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "m.gguf")
-	if err := random.WriteFile(path, c); err != nil {
+	if err := randomtest.WriteFile(path, c); err != nil {
 		t.Fatal(err)
 	}
 	f, err := gguf.Open(path)

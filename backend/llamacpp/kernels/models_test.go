@@ -17,13 +17,14 @@ import (
 	"runner/backend/llamacpp/kernels/kernelstest"
 	"runner/models/demo"
 	"runner/models/random"
+	"runner/models/random/randomtest"
 )
 
 // writeModel writes a random model and returns its path.
 func writeModel(t testing.TB, c random.Config) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "model.gguf")
-	if err := random.WriteFile(path, c); err != nil {
+	if err := randomtest.WriteFile(path, c); err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -11,6 +11,7 @@ import (
 	"runner/backend/gguf"
 	"runner/backend/llamacpp/machine"
 	"runner/models/random"
+	"runner/models/random/randomtest"
 )
 
 // own is an engine with the runner's own kernels.
@@ -24,7 +25,7 @@ var own = func() Engine {
 func writeModel(t *testing.T, c random.Config) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "model.gguf")
-	if err := random.WriteFile(path, c); err != nil {
+	if err := randomtest.WriteFile(path, c); err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -15,6 +15,7 @@ import (
 	"runner/backend/remote/web"
 	"runner/backend/tokenizer"
 	"runner/models/random"
+	"runner/models/random/randomtest"
 )
 
 func tokenizerOf(tb testing.TB, path string) *tokenizer.Tokenizer {
@@ -51,7 +52,7 @@ func open(tb testing.TB, url, path string, load backend.Config) *remote.Model {
 func TestConformance(t *testing.T) {
 	llamaservertest.Python(t)
 	path := filepath.Join(t.TempDir(), "model.gguf")
-	if err := random.WriteFile(path, random.Config{Seed: 1, Precise: true, Layers: 2, Architecture: "llama"}); err != nil {
+	if err := randomtest.WriteFile(path, random.Config{Seed: 1, Precise: true, Layers: 2, Architecture: "llama"}); err != nil {
 		t.Fatal(err)
 	}
 	backendtest.Run(t, func(t *testing.T, cfg backend.Config) backend.Model {

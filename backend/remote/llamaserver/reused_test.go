@@ -7,13 +7,14 @@ import (
 	"runner/backend"
 	"runner/backend/remote/llamaserver/llamaservertest"
 	"runner/models/random"
+	"runner/models/random/randomtest"
 )
 
 // TestReusedTokens asks a real llama-server how much of a prompt it had.
 func TestReusedTokens(t *testing.T) {
 	llamaservertest.Python(t)
 	path := filepath.Join(t.TempDir(), "model.gguf")
-	if err := random.WriteFile(path, random.Config{Seed: 1, Layers: 2, Architecture: "llama"}); err != nil {
+	if err := randomtest.WriteFile(path, random.Config{Seed: 1, Layers: 2, Architecture: "llama"}); err != nil {
 		t.Fatal(err)
 	}
 	m := open(t, llamaservertest.Start(t, llamaservertest.Options{Model: path, Parallel: 1}).URL, path, backend.Config{})

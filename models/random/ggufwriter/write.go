@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"reflect"
 
 	"runner/backend/gguf"
 )
@@ -157,109 +158,35 @@ func appendString(b []byte, s string) []byte {
 	return append(binary.LittleEndian.AppendUint64(b, uint64(len(s))), s...)
 }
 
+// types are those of the values that can be written, alone or in a slice.
+var types = map[reflect.Kind]gguf.Type{
+	reflect.Uint8: gguf.Uint8, reflect.Int8: gguf.Int8, reflect.Uint16: gguf.Uint16, reflect.Int16: gguf.Int16,
+	reflect.Uint32: gguf.Uint32, reflect.Int32: gguf.Int32, reflect.Float32: gguf.Float32, reflect.Bool: gguf.Bool,
+	reflect.String: gguf.String, reflect.Uint64: gguf.Uint64, reflect.Int64: gguf.Int64, reflect.Float64: gguf.Float64,
+}
+
 func appendValue(b []byte, v any) ([]byte, error) {
-	switch v := v.(type) {
-	case []uint8:
-		return appendArray(b, gguf.Uint8, v), nil
-	case []int8:
-		return appendArray(b, gguf.Int8, v), nil
-	case []uint16:
-		return appendArray(b, gguf.Uint16, v), nil
-	case []int16:
-		return appendArray(b, gguf.Int16, v), nil
-	case []uint32:
-		return appendArray(b, gguf.Uint32, v), nil
-	case []int32:
-		return appendArray(b, gguf.Int32, v), nil
-	case []float32:
-		return appendArray(b, gguf.Float32, v), nil
-	case []bool:
-		return appendArray(b, gguf.Bool, v), nil
-	case []string:
-		return appendArray(b, gguf.String, v), nil
-	case []uint64:
-		return appendArray(b, gguf.Uint64, v), nil
-	case []int64:
-		return appendArray(b, gguf.Int64, v), nil
-	case []float64:
-		return appendArray(b, gguf.Float64, v), nil
+	x := reflect.ValueOf(v)
+	kind, array := x.Kind(), x.Kind() == reflect.Slice
+	if array {
+		b, kind = binary.LittleEndian.AppendUint32(b, uint32(gguf.ArrayOf)), x.Type().Elem().Kind()
 	}
-	t, ok := typeOf(v)
+	t, ok := types[kind]
 	if !ok {
 		return nil, fmt.Errorf("values of Go type %T cannot be written", v)
 	}
-	return appendScalar(binary.LittleEndian.AppendUint32(b, uint32(t)), v), nil
-}
-
-func appendArray[E any](b []byte, t gguf.Type, v []E) []byte {
-	b = binary.LittleEndian.AppendUint32(b, uint32(gguf.ArrayOf))
 	b = binary.LittleEndian.AppendUint32(b, uint32(t))
-	b = binary.LittleEndian.AppendUint64(b, uint64(len(v)))
-	for _, x := range v {
-		b = appendScalar(b, x)
+	if array {
+		b = binary.LittleEndian.AppendUint64(b, uint64(x.Len()))
 	}
-	return b
-}
-
-func typeOf(v any) (gguf.Type, bool) {
-	switch v.(type) {
-	case uint8:
-		return gguf.Uint8, true
-	case int8:
-		return gguf.Int8, true
-	case uint16:
-		return gguf.Uint16, true
-	case int16:
-		return gguf.Int16, true
-	case uint32:
-		return gguf.Uint32, true
-	case int32:
-		return gguf.Int32, true
-	case float32:
-		return gguf.Float32, true
-	case bool:
-		return gguf.Bool, true
-	case string:
-		return gguf.String, true
-	case uint64:
-		return gguf.Uint64, true
-	case int64:
-		return gguf.Int64, true
-	case float64:
-		return gguf.Float64, true
-	}
-	return 0, false
-}
-
-func appendScalar(b []byte, v any) []byte {
 	switch v := v.(type) {
-	case uint8:
-		return append(b, v)
-	case int8:
-		return append(b, uint8(v))
-	case bool:
-		if v {
-			return append(b, 1)
-		}
-		return append(b, 0)
-	case uint16:
-		return binary.LittleEndian.AppendUint16(b, v)
-	case int16:
-		return binary.LittleEndian.AppendUint16(b, uint16(v))
-	case uint32:
-		return binary.LittleEndian.AppendUint32(b, v)
-	case int32:
-		return binary.LittleEndian.AppendUint32(b, uint32(v))
-	case float32:
-		return binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
-	case uint64:
-		return binary.LittleEndian.AppendUint64(b, v)
-	case int64:
-		return binary.LittleEndian.AppendUint64(b, uint64(v))
-	case float64:
-		return binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
 	case string:
-		return appendString(b, v)
+		return appendString(b, v), nil
+	case []string:
+		for _, s := range v {
+			b = appendString(b, s)
+		}
+		return b, nil
 	}
-	panic("ggufwriter: scalar of an unchecked type")
+	return binary.Append(b, binary.LittleEndian, v)
 }

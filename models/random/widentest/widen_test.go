@@ -8,6 +8,7 @@ import (
 
 	"runner/backend/gguf"
 	"runner/models/random"
+	"runner/models/random/randomtest"
 	"runner/models/random/widentest"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestWiden(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "a.gguf"), filepath.Join(dir, "b.gguf")
-	if err := random.WriteFile(from, random.Config{Layers: 2, Seed: 3}); err != nil {
+	if err := randomtest.WriteFile(from, random.Config{Layers: 2, Seed: 3}); err != nil {
 		t.Fatal(err)
 	}
 	if err := widentest.Widen(from, to); err != nil {
