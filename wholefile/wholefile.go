@@ -10,12 +10,25 @@ import (
 	"path/filepath"
 )
 
-// Write replaces a file. It makes the folders that are missing. mode is for a new file, before the umask; who may read
-// the file may search the new folders.
+// Write is [Replace] that makes the folders that are missing. Who may read the file may search them.
 func Write(path string, data []byte, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), mode|mode&0o444>>2); err != nil {
 		return err
 	}
+	return Replace(path, data, mode)
+}
+
+// Replace replaces a file. mode is for a new one, before the umask.
+func Replace(path string, data []byte, mode fs.FileMode) error {
+	return write(path, data, mode, os.Rename)
+}
+
+// Create writes a new file. If there is one it stays unchanged, and the error is fs.ErrExist.
+func Create(path string, data []byte, mode fs.FileMode) error {
+	return write(path, data, mode, os.Link) // a link, unlike a rename, never replaces a file
+}
+
+func write(path string, data []byte, mode fs.FileMode, put func(from, to string) error) error {
 	temporary := path + "." + rand.Text() + ".tmp"
 	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
@@ -26,7 +39,7 @@ func Write(path string, data []byte, mode fs.FileMode) error {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(temporary, path); err != nil {
+	if err := put(temporary, path); err != nil {
 		return err
 	}
 	return Sync(filepath.Dir(path))

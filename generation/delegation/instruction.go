@@ -7,6 +7,8 @@ import (
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"runner/hint"
 )
 
 // The types of the instructions in JSON.
@@ -106,7 +108,7 @@ func Parse(text []byte) (Instruction, error) {
 	var w wire
 	if err := json.Unmarshal(text, &w); err != nil {
 		return nil, &Error{Code: CodeMalformed, what: "an instruction is an object with a type",
-			hint: "see the documentation of delegation"}
+			Advice: "see the documentation of delegation"}
 	}
 	kind := w.Type
 	for _, class := range classes {
@@ -140,13 +142,13 @@ func Parse(text []byte) (Instruction, error) {
 func (d Delegate) Check() error {
 	if strings.TrimFunc(d.Prompt, blank) == "" {
 		return &Error{Code: CodeBlank, Field: "agentPrompt", what: "the agent prompt is blank",
-			hint: "say what the specialist is to do"}
+			Advice: "say what the specialist is to do"}
 	}
 	if n := units(d.Prompt); n > MaxPrompt {
 		return &Error{
 			Code: CodeTooLong, Field: "agentPrompt",
-			what: fmt.Sprintf("the agent prompt has %d UTF-16 units; at most %d are allowed", n, MaxPrompt),
-			hint: "shorten it",
+			what:   fmt.Sprintf("the agent prompt has %d UTF-16 units; at most %d are allowed", n, MaxPrompt),
+			Advice: "shorten it",
 		}
 	}
 	return nil
@@ -196,21 +198,19 @@ type Error struct {
 	// Code names the kind for programs.
 	Code string
 	// Field is the member of the instruction that is wrong; empty for the whole instruction.
-	Field      string
-	what, hint string
+	Field string
+	what  string
+	hint.Advice
 }
 
 func (e *Error) Error() string { return e.what }
 
-// Hint says what to do next. It may be empty.
-func (e *Error) Hint() string { return e.hint }
-
 // Text returns the error in the form that the model gets.
 func (e *Error) Text() string {
-	if e.hint == "" {
+	if e.Advice == "" {
 		return "Error: " + e.what + "."
 	}
-	return "Error: " + e.what + "; " + e.hint + "."
+	return "Error: " + e.what + "; " + e.Hint() + "."
 }
 
 // valid replaces invalid UTF-8, which JSON and prompts cannot hold.

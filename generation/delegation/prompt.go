@@ -54,7 +54,7 @@ func Call(name, arguments string) (Instruction, error) {
 		given.Prompt == nil {
 		return nil, &Error{
 			Code: CodeMalformed, Field: "agent_prompt", what: DelegateName + " takes an object with a string agent_prompt",
-			hint: "call it again with one",
+			Advice: "call it again with one",
 		}
 	}
 	d := Delegate{Prompt: *given.Prompt}

@@ -35,13 +35,13 @@ func (s *State) Apply(in Instruction) error {
 		}
 		if s.active != nil {
 			return &Error{Code: CodeNested, what: "a specialist is active already, and delegations do not nest",
-				hint: "call return_control first"}
+				Advice: "call return_control first"}
 		}
 		s.active = &in
 	case Return:
 		if s.active == nil {
 			return &Error{Code: CodeIdle, what: "no specialist is active, so there is nothing to return from",
-				hint: "answer the user"}
+				Advice: "answer the user"}
 		}
 		s.Restore()
 	}

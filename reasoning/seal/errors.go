@@ -1,44 +1,43 @@
 package seal
 
-import "errors"
+import (
+	"errors"
+
+	"runner/hint"
+)
 
 // Error says why a value was not opened. There are four; compare them with errors.Is. They have no detail, so that
 // they are no oracle.
-type Error struct{ code, reason, hint string }
+type Error struct {
+	// Code names the error for programs, and Reason is its text without the words "sealed value".
+	Code, Reason string
+	hint.Advice
+}
 
-func (e *Error) Error() string { return "sealed value: " + e.reason }
-
-// Code names the error for programs.
-func (e *Error) Code() string { return e.code }
-
-// Reason is the error's text without the words "sealed value".
-func (e *Error) Reason() string { return e.reason }
-
-// Hint tells the user what to do next.
-func (e *Error) Hint() string { return e.hint }
+func (e *Error) Error() string { return "sealed value: " + e.Reason }
 
 // Why a value was not opened.
 var (
 	ErrForeign error = &Error{
-		code:   "sealed_foreign",
-		reason: "it belongs to another key, conversation, message or model",
-		hint: "send each value back only with the message that it came with, in the same conversation, with the same API " +
+		Code:   "sealed_foreign",
+		Reason: "it belongs to another key, conversation, message or model",
+		Advice: "send each value back only with the message that it came with, in the same conversation, with the same API " +
 			"key and model",
 	}
 	ErrRepeated error = &Error{
-		code:   "sealed_repeated",
-		reason: "it was used earlier in the conversation, or it follows a value that was sealed later",
-		hint:   "send each value back once, and the messages in their original order",
+		Code:   "sealed_repeated",
+		Reason: "it was used earlier in the conversation, or it follows a value that was sealed later",
+		Advice: "send each value back once, and the messages in their original order",
 	}
 	ErrTampered error = &Error{
-		code:   "sealed_tampered",
-		reason: "it was changed or cut",
-		hint:   "send values back whole and unchanged, or leave them out",
+		Code:   "sealed_tampered",
+		Reason: "it was changed or cut",
+		Advice: "send values back whole and unchanged, or leave them out",
 	}
 	ErrUnknownKey error = &Error{
-		code:   "sealed_unknown_key",
-		reason: "this server does not have its sealing key, or no longer has it",
-		hint:   "leave out values that another server made or that are older than this server's keys",
+		Code:   "sealed_unknown_key",
+		Reason: "this server does not have its sealing key, or no longer has it",
+		Advice: "leave out values that another server made or that are older than this server's keys",
 	}
 )
 

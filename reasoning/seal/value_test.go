@@ -321,8 +321,8 @@ func TestErrors(t *testing.T) {
 		ErrUnknownKey: "sealed_unknown_key",
 	} {
 		var e *Error
-		if !errors.As(err, &e) || e.Code() != code || e.Hint() == "" || !strings.HasSuffix(e.Error(), e.Reason()) ||
-			e.Reason() == "" {
+		if !errors.As(err, &e) || e.Code != code || e.Hint() == "" || !strings.HasSuffix(e.Error(), e.Reason) ||
+			e.Reason == "" {
 			t.Errorf("%v is not %s", err, code)
 		}
 	}

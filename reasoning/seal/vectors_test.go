@@ -146,7 +146,7 @@ func TestVectors(t *testing.T) {
 		t.Run("refused "+bad.Name, func(t *testing.T) {
 			text, err := bad.Place.open(ringOf(t, bad.Keys...), bad.Value)
 			var e *Error
-			if !errors.As(err, &e) || e.Code() != bad.Code || text != "" {
+			if !errors.As(err, &e) || e.Code != bad.Code || text != "" {
 				t.Errorf("opened as %q, %v, want %s", text, err, bad.Code)
 			}
 		})

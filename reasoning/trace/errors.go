@@ -1,39 +1,41 @@
 package trace
 
-import "errors"
+import (
+	"errors"
+
+	"runner/hint"
+)
 
 // Error says why a blob was refused. It has no detail. Compare it with errors.Is.
-type Error struct{ code, reason, hint string }
+type Error struct {
+	// Code names the error for programs, and Reason is its text without the words "sealed trace".
+	Code, Reason string
+	hint.Advice
+}
 
-func (e *Error) Error() string { return "sealed trace: " + e.reason }
-
-// Code names the error for programs.
-func (e *Error) Code() string { return e.code }
-
-// Hint tells the user what to do next.
-func (e *Error) Hint() string { return e.hint }
+func (e *Error) Error() string { return "sealed trace: " + e.Reason }
 
 // Why a blob was refused.
 var (
 	ErrTampered error = &Error{
-		code:   "trace_tampered",
-		reason: "it was changed after it was sealed",
-		hint:   "fetch it again from where it was stored; a changed trace cannot be read",
+		Code:   "trace_tampered",
+		Reason: "it was changed after it was sealed",
+		Advice: "fetch it again from where it was stored; a changed trace cannot be read",
 	}
 	ErrTruncated error = &Error{
-		code:   "trace_truncated",
-		reason: "its end is missing",
-		hint:   "the file was cut off, or the program that wrote it ended early; the part before is authentic",
+		Code:   "trace_truncated",
+		Reason: "its end is missing",
+		Advice: "the file was cut off, or the program that wrote it ended early; the part before is authentic",
 	}
 	ErrNotRecipient error = &Error{
-		code:   "trace_not_recipient",
-		reason: "it was sealed to other keys",
-		hint:   "use the keyring of one of its recipients",
+		Code:   "trace_not_recipient",
+		Reason: "it was sealed to other keys",
+		Advice: "use the keyring of one of its recipients",
 	}
 	ErrVersion error = &Error{
-		code:   "trace_version",
-		reason: "its version is unknown",
-		hint:   "use a newer version of this program",
+		Code:   "trace_version",
+		Reason: "its version is unknown",
+		Advice: "use a newer version of this program",
 	}
 )
 

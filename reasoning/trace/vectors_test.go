@@ -137,7 +137,7 @@ func TestVectors(t *testing.T) {
 		t.Run("refused "+bad.Name, func(t *testing.T) {
 			got, err := records(bad.Blob, identityOf(t, bad.Identity))
 			var e *Error
-			if !errors.As(err, &e) || e.Code() != bad.Code || len(got) != bad.Records {
+			if !errors.As(err, &e) || e.Code != bad.Code || len(got) != bad.Records {
 				t.Errorf("%d records and %v, want %d and %s", len(got), err, bad.Records, bad.Code)
 			}
 		})

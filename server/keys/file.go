@@ -1,12 +1,12 @@
 package keys
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"sync"
 
 	"runner/hint"
+	"runner/wholefile"
 )
 
 // File is a file with hashes of secrets. It is read again when it has changed. It may be used by several goroutines at
@@ -89,22 +89,9 @@ func unreadable(path string, err error) string {
 
 // ReplaceFile atomically replaces a file with one that only its owner can read.
 func ReplaceFile(path string, content []byte) error {
-	tmp := path + ".new"
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return &Error{Detail: "the file cannot be written", Advice: "check the folder's permissions, and that no " + tmp +
-			" was left behind", Err: err}
-	}
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(tmp, path)
-	}
-	if err != nil {
-		return errors.Join(&Error{Detail: "the file cannot be written",
-			Advice: "check the space and the permissions of its folder", Err: err}, os.Remove(tmp))
+	if err := wholefile.Replace(path, content, 0o600); err != nil {
+		return &Error{Detail: "the file cannot be written", Advice: "check the space and the permissions of its folder",
+			Err: err}
 	}
 	return nil
 }

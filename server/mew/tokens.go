@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"runner/hint"
 	"runner/server/keys"
 	"runner/server/mew/envelope"
 	"runner/server/mew/space"
@@ -43,17 +44,15 @@ const (
 
 // TokenError says what is wrong with the token file. It contains no token.
 type TokenError struct {
-	Detail, Advice string
-	Err            error
+	Detail string
+	hint.Advice
+	Err error
 }
 
 func (e *TokenError) Error() string { return "participants' tokens: " + e.Detail }
 
 // Unwrap returns the cause.
 func (e *TokenError) Unwrap() error { return e.Err }
-
-// Hint tells the user what to do next.
-func (e *TokenError) Hint() string { return e.Advice }
 
 // tokenFile is the JSON of the token file.
 type tokenFile struct {

@@ -294,7 +294,7 @@ var errNoStore = notFound(CodeNoStore,
 func (a *API) WriteError(w http.ResponseWriter, err error) {
 	known := (*store.Error)(nil)
 	answer := func(status int) *wire.Error {
-		e := wire.Errorf(known.Code(), "%v", known).Because(err)
+		e := wire.Errorf(known.Code, "%v", known).Because(err)
 		e.Status = status
 		return e
 	}

@@ -13,6 +13,7 @@ import (
 	"runner/cmd/runner/render"
 	"runner/generation"
 	"runner/grammar"
+	"runner/hint"
 	"runner/reasoning/decision"
 	"runner/reasoning/prompts"
 )
@@ -59,16 +60,16 @@ func (a *App) plan(ctx context.Context, gen generator, o *runOptions, req genera
 		}
 		p, err := decision.ParsePlan(reply.Answer, tools)
 		if err != nil {
-			return p, &planError{err}
+			return p, &hint.Error{Text: err.Error(), Err: errPlan,
+				Advice: "allow more with --max-tokens, or ask another model"}
 		}
 		return p, nil
 	}
 	best, err := ask("")
 	if err == nil && best.Missing > 0 {
 		again, err := ask("\n" + prompts.PlanStrictV1)
-		unusable := (*planError)(nil)
 		switch {
-		case errors.As(err, &unusable): // keep the first plan
+		case errors.Is(err, errPlan): // keep the first plan
 		case err != nil:
 			return err
 		case again.Missing < best.Missing:
@@ -85,13 +86,8 @@ func (a *App) plan(ctx context.Context, gen generator, o *runOptions, req genera
 	return render.Indented(a.Stdout()).Encode(best)
 }
 
-// planError is an answer that is not a valid plan.
-type planError struct{ error }
-
-func (e *planError) Unwrap() error { return e.error }
-
-// Hint says what to do next.
-func (e *planError) Hint() string { return "allow more with --max-tokens, or ask another model" }
+// errPlan is the kind of an error about an answer that is not a valid plan.
+var errPlan = errors.New("no valid plan")
 
 // describeTools describes functions to the model, one a line.
 func describeTools(tools []chattemplate.Tool) (string, error) {

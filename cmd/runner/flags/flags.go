@@ -22,6 +22,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"runner/hint"
 )
 
 // Table is a flag, or a list of tables.
@@ -221,12 +223,12 @@ func namesIn(f *pflag.Flag, key string) []string {
 }
 
 // Error says which flags do not go together.
-type Error struct{ what, hint string }
+type Error struct {
+	what string
+	hint.Advice
+}
 
 func (e *Error) Error() string { return e.what }
-
-// Hint tells the user what to do.
-func (e *Error) Hint() string { return e.hint }
 
 // Check refuses flags of cmd that exclude each other or lack a flag that they need. A flag with its default counts as
 // not given.

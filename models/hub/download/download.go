@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"runner/hint"
 	"runner/models/cache"
 	"runner/models/catalog"
 	"runner/models/hub"
@@ -71,8 +72,9 @@ var (
 type Error struct {
 	// Name is ORG/REPO/FILE.
 	Name string
-	// Detail is one line without the name, and Advice one that tells the user what to do.
-	Detail, Advice string
+	// Detail is one line without the name.
+	Detail string
+	hint.Advice
 	// Err is the cause.
 	Err error
 }
@@ -81,9 +83,6 @@ func (e *Error) Error() string { return e.Name + ": " + e.Detail }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
-
-// Hint tells the user what to do next.
-func (e *Error) Hint() string { return e.Advice }
 
 // free is replaced by tests of full disks.
 var free = cache.Free

@@ -11,7 +11,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"runner/wholefile"
 )
@@ -55,26 +54,10 @@ func Parse(data []byte, v any) bool {
 
 // Replace writes a file and replaces what was there. After a crash the file holds either the old data or the new. The
 // folder must exist.
-func Replace(path string, data []byte) error { return write(path, data, os.Rename) }
+func Replace(path string, data []byte) error { return wholefile.Replace(path, data, mode) }
 
 // Create writes a new file. If the file exists it stays unchanged, and the error is fs.ErrExist.
-func Create(path string, data []byte) error {
-	return write(path, data, os.Link) // a link, unlike a rename, never replaces a file
-}
+func Create(path string, data []byte) error { return wholefile.Create(path, data, mode) }
 
-func write(path string, data []byte, put func(from, to string) error) error {
-	folder := filepath.Dir(path)
-	f, err := os.CreateTemp(folder, ".keys-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // fails after a rename, as it should
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := put(f.Name(), path); err != nil {
-		return err
-	}
-	return wholefile.Sync(folder)
-}
+// mode gives only the user permissions.
+const mode = 0o600

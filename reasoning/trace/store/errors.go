@@ -9,18 +9,18 @@ import (
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"runner/hint"
 )
 
 // Error says why a store could not do something.
-type Error struct{ code, reason, hint string }
+type Error struct {
+	// Code names the error for programs.
+	Code, reason string
+	hint.Advice
+}
 
 func (e *Error) Error() string { return "traces: " + e.reason }
-
-// Code names the error for programs.
-func (e *Error) Code() string { return e.code }
-
-// Hint tells the user what to do next.
-func (e *Error) Hint() string { return e.hint }
 
 // The errors, compared with errors.Is.
 var (

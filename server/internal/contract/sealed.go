@@ -151,7 +151,7 @@ func (r *Restorer) dropOne(v *Carried, err error) error {
 		return err
 	}
 	if r.strict {
-		refused := wire.Errorf(reason.Code(), "%v; %s", reason, reason.Hint()).At(v.Param).Because(err)
+		refused := wire.Errorf(reason.Code, "%v; %s", reason, reason.Hint()).At(v.Param).Because(err)
 		if v.Refusal != "" {
 			refused.Param, refused.Message = "", v.Refusal
 		}
@@ -174,7 +174,7 @@ func (r *Restorer) Warnings() (list wire.Warnings) {
 		if d.count > 1 {
 			what = fmt.Sprintf("%d sealed values were left out, the first of them %s", d.count, d.first)
 		}
-		list.Add(CodeSealedDropped, fmt.Sprintf("%s (%s): %s", what, d.reason.Code(), d.reason.Reason()))
+		list.Add(CodeSealedDropped, fmt.Sprintf("%s (%s): %s", what, d.reason.Code, d.reason.Reason))
 	}
 	return list
 }
