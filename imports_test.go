@@ -109,7 +109,8 @@ var rules = []struct {
 	// The server knows no engine and no runner: it speaks to the interfaces of package wire.
 	{"runner/server", []string{"runner/generation", "runner/generation/", "runner/reasoning", "runner/reasoning/",
 		"runner/chattemplate", "runner/grammar", "runner/server/"}},
-	{"runner/server/wire", []string{"runner/generation", "runner/reasoning", "runner/chattemplate"}},
+	{"runner/server/wire", []string{"runner/generation", "runner/reasoning", "runner/reasoning/seal",
+		"runner/chattemplate"}},
 	{"runner/server/internal", []string{"runner/generation", "runner/generation/", "runner/reasoning",
 		"runner/reasoning/seal", "runner/chattemplate", "runner/grammar/", "runner/server/wire"}},
 	{"runner/server/web/markdown", nil},

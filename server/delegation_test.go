@@ -32,7 +32,7 @@ func TestHiddenSpecialistsStayHidden(t *testing.T) {
 			`{"agent_prompt":"`+canary+`"}`)},
 		fake.Reply{After: prompts.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>",
 			Say: "Counted.<|return|>"})
-	defaults := generation.Request{Delegation: generation.Delegation{Model: true}}
+	common := wire.Config{Defaults: generation.Request{Delegation: generation.Delegation{Model: true}}}
 	said := `"messages":[{"role":"user","content":"q"}]`
 	for _, f := range []struct {
 		name   string
@@ -41,18 +41,18 @@ func TestHiddenSpecialistsStayHidden(t *testing.T) {
 		body   string
 		full   string
 	}{
-		{"chat", openai.New(m, openai.Config{Defaults: defaults}), "/v1/chat/completions", said, `"reasoning":"full"`},
-		{"responses", responses.New(m, responses.Config{Defaults: defaults}), "/v1/responses", `"input":"q"`,
+		{"chat", openai.New(m, common), "/v1/chat/completions", said, `"reasoning":"full"`},
+		{"responses", responses.New(m, responses.Config{Config: common}), "/v1/responses", `"input":"q"`,
 			`"reasoning":"full"`},
-		{"anthropic", anthropic.New(m, anthropic.Config{Defaults: defaults}), "/v1/messages", `"model":"` + wiretest.Name +
+		{"anthropic", anthropic.New(m, common), "/v1/messages", `"model":"` + wiretest.Name +
 			`","max_tokens":2000,` + said,
 			`"thinking":{"type":"enabled","budget_tokens":1900}`},
-		{"ollama", ollama.New(m, ollama.Config{Defaults: defaults}), "/api/chat", `"model":"` + wiretest.Name + `",` + said,
+		{"ollama", ollama.New(m, ollama.Config{Config: common}), "/api/chat", `"model":"` + wiretest.Name + `",` + said,
 			`"think":true`},
-		{"agui", agui.New(m, agui.Config{Defaults: defaults}), "/agui",
+		{"agui", agui.New(m, common), "/agui",
 			`"threadId":"t","runId":"r","protocolVersion":"1.0","messages":[{"id":"m","role":"user","content":"q"}]`,
 			`"forwardedProps":{"reasoning":"full"}`},
-		{"web", web.New(m, web.Config{Defaults: defaults}), "/web/chat", `"conversation":"c",` + said, `"reasoning":"full"`},
+		{"web", web.New(m, web.Config{Config: common}), "/web/chat", `"conversation":"c",` + said, `"reasoning":"full"`},
 	} {
 		url := wiretest.Serve(t, f.format, wiretest.Anyone()).URL
 		for _, stream := range []string{"true", "false"} {
@@ -108,7 +108,8 @@ func TestSummariesBeforeCalls(t *testing.T) {
 		fake.Reply{After: wiretest.Ask("call"), Say: onlyCall},
 		fake.Reply{After: prompts.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>",
 			Say: sum + "<|return|>"})
-	defaults := generation.Request{Visibility: reasoning.VisibilitySummary, Delegation: generation.Delegation{Model: true}}
+	common := wire.Config{Defaults: generation.Request{Visibility: reasoning.VisibilitySummary,
+		Delegation: generation.Delegation{Model: true}}}
 	const said = `"messages":[{"role":"user","content":"$Q"}]`
 	const function = `"tools":[{"type":"function","function":{"name":"look","parameters":{"type":"object"}}}]`
 	for _, f := range []struct {
@@ -117,22 +118,22 @@ func TestSummariesBeforeCalls(t *testing.T) {
 		path   string
 		body   string
 	}{
-		{"chat", openai.New(m, openai.Config{Defaults: defaults}), "/v1/chat/completions", said + "," + function},
-		{"responses", responses.New(m, responses.Config{Defaults: defaults}), "/v1/responses",
+		{"chat", openai.New(m, common), "/v1/chat/completions", said + "," + function},
+		{"responses", responses.New(m, responses.Config{Config: common}), "/v1/responses",
 			`"input":"$Q","reasoning":{"summary":"auto"},` +
 				`"tools":[{"type":"function","name":"look","parameters":{"type":"object"}}]`},
-		{"anthropic", anthropic.New(m, anthropic.Config{Defaults: defaults}), "/v1/messages", `"model":"` + wiretest.Name +
+		{"anthropic", anthropic.New(m, common), "/v1/messages", `"model":"` + wiretest.Name +
 			`","max_tokens":2000,"thinking":{"type":"adaptive","display":"summarized"},` + said +
 			`,"tools":[{"name":"look","input_schema":{"type":"object"}}]`},
-		{"ollama", ollama.New(m, ollama.Config{Defaults: defaults}), "/api/chat", `"model":"` + wiretest.Name + `",` +
+		{"ollama", ollama.New(m, ollama.Config{Config: common}), "/api/chat", `"model":"` + wiretest.Name + `",` +
 			said + "," + function},
-		{"agui", agui.New(m, agui.Config{Defaults: defaults}), "/agui",
+		{"agui", agui.New(m, common), "/agui",
 			`"threadId":"t","runId":"r","protocolVersion":"1.0","messages":[{"id":"m","role":"user","content":"$Q"}],` +
 				`"tools":[{"name":"look","description":"Looks.","parameters":{"type":"object"}}]`},
-		{"agui, chunks", agui.New(m, agui.Config{Defaults: defaults}), "/agui",
+		{"agui, chunks", agui.New(m, common), "/agui",
 			`"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":"$Q"}],"forwardedProps":{"chunks":true},` +
 				`"tools":[{"name":"look","description":"Looks.","parameters":{"type":"object"}}]`},
-		{"web", web.New(m, web.Config{Defaults: defaults}), "/web/chat", `"conversation":"c",` + said +
+		{"web", web.New(m, web.Config{Config: common}), "/web/chat", `"conversation":"c",` + said +
 			`,"tools":[{"name":"look","parameters":{"type":"object"}}]`},
 	} {
 		url := wiretest.Serve(t, f.format, wiretest.Anyone()).URL

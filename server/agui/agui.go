@@ -3,33 +3,16 @@ package agui
 import (
 	"embed"
 	"errors"
-	"io"
 	"io/fs"
 	"net/http"
-	"time"
 
-	"runner/generation"
 	"runner/reasoning/seal"
 	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
-// Config is the configuration of the format. The zero value is usable.
-type Config struct {
-	// Defaults holds the defaults of requests, such as sampling and strategy.
-	Defaults generation.Request
-	// Seal holds the keys of sealed values; nil means a new key that lives as long as the API.
-	Seal *seal.Keyring
-	// StrictSeal ends runs whose messages carry values that do not open. Otherwise the values are left out with a warning.
-	StrictSeal bool
-	// Traces keeps the traces that clients ask for; nil refuses them.
-	Traces wire.Traces
-	// Clock gives the timestamps of events; nil means time.Now. It may be called by several goroutines at once.
-	Clock func() time.Time
-	// Random gives the ids of messages, and the seeds of requests without one; nil means crypto/rand. It may be
-	// read by several goroutines at once.
-	Random io.Reader
-}
+// Config is the configuration of the format.
+type Config = wire.Config
 
 // API is the format. Its methods may be called by several goroutines at once.
 type API struct {
@@ -41,17 +24,9 @@ var _ wire.Format = (*API)(nil)
 
 // New returns the format over models.
 func New(models wire.Models, cfg Config) *API {
-	if cfg.Seal == nil {
-		cfg.Seal = seal.NewKeyring()
-	}
-	if cfg.Clock == nil {
-		cfg.Clock = time.Now
-	}
+	cfg.Fill()
 	return &API{models: models, cfg: cfg}
 }
-
-// newID returns a random id with a prefix.
-func (a *API) newID(prefix string) string { return wire.NewID(a.cfg.Random, prefix) }
 
 //go:embed openapi
 var description embed.FS
@@ -99,7 +74,7 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) error {
 		return NewEncoder(EncoderConfig{
 			ThreadID: input.ThreadID, RunID: input.RunID, ParentRunID: input.ParentRunID, ProtocolVersion: input.ProtocolVersion,
 			Model: m.Card().Name, Form: p.form, Seal: p.req.Seal, Warnings: append(p.warnings, warnings...), Clock: a.cfg.Clock,
-			NewID: a.newID,
+			NewID: a.cfg.NewID,
 		}, func(event any) error { return to.Send("", event) })
 	})
 }

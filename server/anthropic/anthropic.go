@@ -3,7 +3,6 @@ package anthropic
 import (
 	"cmp"
 	"embed"
-	"io"
 	"io/fs"
 	"net/http"
 
@@ -13,17 +12,8 @@ import (
 	"runner/server/wire"
 )
 
-// Config is the configuration of the format. The zero value is usable.
-type Config struct {
-	// Defaults holds the defaults of requests, such as sampling and strategy.
-	Defaults generation.Request
-	// Seal holds the keys of signatures; nil means a new key that lives as long as the API.
-	Seal *seal.Keyring
-	// StrictSeal refuses requests with signatures that do not open. Otherwise their blocks are left out with a warning.
-	StrictSeal bool
-	// Random gives the ids of messages; nil means crypto/rand.
-	Random io.Reader
-}
+// Config is the configuration of the format.
+type Config = wire.Config
 
 // API is the format. Its methods may be called by several goroutines at once.
 type API struct {
@@ -35,9 +25,7 @@ var _ wire.Format = (*API)(nil)
 
 // New returns the format over models.
 func New(models wire.Models, cfg Config) *API {
-	if cfg.Seal == nil {
-		cfg.Seal = seal.NewKeyring()
-	}
+	cfg.Fill()
 	return &API{models: models, cfg: cfg}
 }
 
@@ -92,7 +80,7 @@ func (a *API) createMessage(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer m.Release()
 	p.req.Seal = p.display.seals()
-	reply := newReply(p, wire.NewID(a.cfg.Random, "msg_"), cmp.Or(body.Model, m.Card().Name))
+	reply := newReply(p, a.cfg.NewID("msg_"), cmp.Or(body.Model, m.Card().Name))
 	runs := []wire.Run{{Request: p.req, Observer: contract.Reply(p.turn, true, generation.Unobserved{})}}
 	if body.Stream {
 		return wire.Streamed(w, r, m, runs, func(w http.ResponseWriter) *wire.Stream {

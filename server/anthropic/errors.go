@@ -15,7 +15,7 @@ func (a *API) requestID(w http.ResponseWriter) string {
 	id := h.Get("Request-Id")
 	if id == "" {
 		if id = h.Get("X-Request-Id"); id == "" {
-			id = wire.NewID(a.cfg.Random, "req_")
+			id = a.cfg.NewID("req_")
 		}
 		h.Set("Request-Id", id)
 	}

@@ -20,12 +20,9 @@ const Version = "0.24.0"
 
 // Config is the configuration of the format. The zero value is usable.
 type Config struct {
-	// Defaults holds the defaults of requests, such as sampling and strategy.
-	Defaults generation.Request
+	wire.Config
 	// Library is the models on the machine's disk that clients may change; nil if there are none.
 	Library Library
-	// Clock gives the time of answers; nil means time.Now.
-	Clock func() time.Time
 }
 
 // API is the format. Its methods may be called by several goroutines at once.
@@ -38,9 +35,7 @@ var _ wire.Format = (*API)(nil)
 
 // New returns the format over models.
 func New(models wire.Models, cfg Config) *API {
-	if cfg.Clock == nil {
-		cfg.Clock = time.Now
-	}
+	cfg.Fill()
 	return &API{models: models, cfg: cfg}
 }
 

@@ -33,7 +33,7 @@ func serve(t *testing.T, cfg fake.Config, principal *wire.Principal, replies ...
 	s := served{Models: wiretest.New(t, cfg, replies...)}
 	defaults := generation.Request{}
 	defaults.Sampling.Temperature, defaults.Sampling.TopK = 0, 0
-	s.url = wiretest.Serve(t, New(s.Models, Config{Defaults: defaults}), principal).URL
+	s.url = wiretest.Serve(t, New(s.Models, Config{Config: wire.Config{Defaults: defaults}}), principal).URL
 	return s
 }
 
@@ -233,7 +233,8 @@ func TestRawPromptsBesideDefaults(t *testing.T) {
 	models := wiretest.New(t, fake.Config{}, fake.Reply{After: "go", Say: " on<|end|>"})
 	defaults := generation.Request{Effort: reasoning.EffortLow, Budget: 64, Rationale: true,
 		Strategy: reasoning.StrategyNative, Visibility: reasoning.VisibilityFull}
-	s := served{models, wiretest.Serve(t, New(models, Config{Defaults: defaults}), wiretest.Anyone()).URL}
+	format := New(models, Config{Config: wire.Config{Defaults: defaults}})
+	s := served{models, wiretest.Serve(t, format, wiretest.Anyone()).URL}
 	m := s.get(t, http.MethodPost, "/api/generate", unstreamed(generate("go", `,"raw":true`)))
 	if text := m["response"].(string); !strings.HasPrefix(text, " on") {
 		t.Errorf("%v", m)

@@ -2,36 +2,14 @@ package openai
 
 import (
 	"embed"
-	"io"
 	"io/fs"
-	"log/slog"
 	"net/http"
-	"time"
 
-	"runner/generation"
-	"runner/reasoning/seal"
 	"runner/server/wire"
 )
 
-// Config is the configuration of the API. The zero value is usable.
-type Config struct {
-	// Defaults holds the defaults of requests: sampling, effort, budget, strategy and visibility. Its messages, tools and
-	// forms are not used.
-	Defaults generation.Request
-	// Seal holds the keys of sealed values; nil refuses to seal.
-	Seal *seal.Keyring
-	// StrictSeal refuses requests with sealed values that do not open. Otherwise the values are left out with a warning.
-	StrictSeal bool
-	// Traces keeps the traces that clients ask for; nil refuses them.
-	Traces wire.Traces
-	// Clock gives the time of answers; nil means time.Now.
-	Clock func() time.Time
-	// Logger receives positions and counts, never text; nil is silent.
-	Logger *slog.Logger
-	// Random gives the ids of answers, and the seeds of requests without one; nil means crypto/rand. It may be read by
-	// several goroutines at once.
-	Random io.Reader
-}
+// Config is the configuration of the format.
+type Config = wire.Config
 
 // API serves the routes. It may be used by several goroutines at once.
 type API struct {
@@ -41,12 +19,7 @@ type API struct {
 
 // New returns the API over models.
 func New(models wire.Models, cfg Config) *API {
-	if cfg.Clock == nil {
-		cfg.Clock = time.Now
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Fill()
 	return &API{models: models, cfg: cfg}
 }
 

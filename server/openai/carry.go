@@ -16,11 +16,8 @@ func sealedParam(message int) string {
 // adds warnings about values that do not open.
 func (c *chatOrder) bind(a *API, p *wire.Principal, m wire.Model) error {
 	c.req.Messages, c.req.Delegation.Instructions = c.talk.messages, c.talk.instructions
-	var scope seal.Scope
-	if a.cfg.Seal != nil {
-		scope = seal.Scope{Principal: p.ID, Model: contract.WeightsOf(m)} // conversations have no ids in this API
-		c.begin = func() *seal.Turn { return contract.Begin(a.cfg.Seal, scope, c.req.Messages) }
-	}
+	scope := seal.Scope{Principal: p.ID, Model: contract.WeightsOf(m)} // conversations have no ids in this API
+	c.begin = func() *seal.Turn { return contract.Begin(a.cfg.Seal, scope, c.req.Messages) }
 	r := contract.NewRestorer(a.cfg.Seal, scope, a.cfg.StrictSeal)
 	err := r.Conversation(c.req.Messages, c.talk.sealed)
 	c.warnings = append(c.warnings, r.Warnings()...)
@@ -31,9 +28,7 @@ func (c *chatOrder) bind(a *API, p *wire.Principal, m wire.Model) error {
 func (c *chatOrder) runs(traced generation.Observer) []wire.Run {
 	runs := c.order.runs()
 	for i := range runs {
-		if runs[i].Observer = traced; c.begin != nil {
-			runs[i].Observer = contract.Reply(c.begin(), !c.legacy, traced)
-		}
+		runs[i].Observer = contract.Reply(c.begin(), !c.legacy, traced)
 	}
 	return runs
 }

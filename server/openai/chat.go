@@ -138,7 +138,7 @@ type chatOrder struct {
 	legacy bool
 	// trace asks for a trace of each choice.
 	trace bool
-	// begin begins the turn of a choice; nil if there are no keys.
+	// begin begins the turn of a choice.
 	begin func() *seal.Turn
 }
 
@@ -223,9 +223,6 @@ func (a *API) readReasoning(b *ChatRequest, c *chatOrder) error {
 	if err != nil {
 		return err
 	}
-	if asked.Seal && a.cfg.Seal == nil {
-		return wire.Unsupported("reasoning_seal", "the server has no keys to seal with")
-	}
 	if err := asked.CanTrace(a.cfg.Traces); err != nil {
 		return err
 	}
@@ -239,7 +236,7 @@ func (a *API) readReasoning(b *ChatRequest, c *chatOrder) error {
 func (a *API) head(prefix string, m wire.Model) Head {
 	const digits = 12
 	card := m.Card()
-	h := Head{ID: wire.NewID(a.cfg.Random, prefix), Model: card.Name, Created: a.cfg.Clock().Unix()}
+	h := Head{ID: a.cfg.NewID(prefix), Model: card.Name, Created: a.cfg.Clock().Unix()}
 	if card.Digest != "" {
 		h.SystemFingerprint = "fp_" + card.Digest[:min(digits, len(card.Digest))]
 	}

@@ -480,14 +480,6 @@ func TestReasoningFields(t *testing.T) {
 			t.Errorf("%s: %v, %+v", fields, err, c)
 		}
 	}
-	for _, fields := range []string{`"reasoning_seal":true`, `"include":["reasoning.encrypted_content"]`} {
-		var b ChatRequest
-		decode(t, body("q", fields), &b)
-		_, err := New(nil, Config{}).readChat(wiretest.Anyone(), &b)
-		if err == nil || !strings.Contains(err.Error(), "keys") {
-			t.Errorf("%s without keys: %v", fields, err)
-		}
-	}
 }
 
 // Any posted body is an order or a 400 with a message.

@@ -144,9 +144,10 @@ func start(t testing.TB, o options) *site {
 	keyring := seal.NewKeyring()
 	for _, f := range []wire.Format{
 		openai.New(s, openai.Config{Seal: keyring, Traces: recorded}),
-		responses.New(s, responses.Config{Seal: keyring, Traces: recorded, Store: responses.StoreLimits{Events: o.events}}),
+		responses.New(s, responses.Config{Config: wire.Config{Seal: keyring, Traces: recorded},
+			Store: responses.StoreLimits{Events: o.events}}),
 		anthropic.New(s, anthropic.Config{Seal: keyring}), ollama.New(s, ollama.Config{Library: &shelf{map[string]string{}}}),
-		web.New(s, web.Config{Seal: keyring, Traces: recorded, Figures: s.Figures}),
+		web.New(s, web.Config{Config: wire.Config{Seal: keyring, Traces: recorded}, Figures: s.Figures}),
 		agui.New(s, agui.Config{Seal: keyring, Traces: recorded}), traces.New(traces.Config{Store: kept}), s.space(t),
 	} {
 		s.Mount(f)

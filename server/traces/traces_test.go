@@ -322,7 +322,7 @@ func (s *site) formats(t *testing.T, kept wire.Traces, p *wire.Principal) string
 	mux := http.NewServeMux()
 	for path, f := range map[string]wire.Format{
 		"/v1/chat/completions": openai.New(s.models, openai.Config{Traces: kept}), "/v1/responses": responses.New(s.models,
-			responses.Config{Traces: kept}),
+			responses.Config{Config: wire.Config{Traces: kept}}),
 		"/agui": agui.New(s.models, agui.Config{Traces: kept}),
 	} {
 		mux.Handle(path, wiretest.Handler(f, p))

@@ -5,36 +5,22 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"io"
 	"io/fs"
 	"mime"
 	"net/http"
 	"path"
 	"time"
 
-	"runner/generation"
-	"runner/reasoning/seal"
 	"runner/server/wire"
 )
 
 // Config is the configuration of the format. The zero value is usable.
 type Config struct {
-	// Defaults holds the defaults of requests, such as sampling and strategy.
-	Defaults generation.Request
-	// Seal holds the keys of sealed values; nil means a new key that lives as long as the API.
-	Seal *seal.Keyring
-	// StrictSeal refuses requests whose messages carry values that do not open. Otherwise the values are left out with a
-	// warning.
-	StrictSeal bool
-	// Traces keeps the traces that clients ask for; nil refuses them.
-	Traces wire.Traces
+	wire.Config
 	// Figures returns the figures for operators; nil means that there are none.
 	Figures func() wire.Figures
 	// Pace is the shortest time between two renderings of a text that grows; 0 means 40 ms.
 	Pace time.Duration
-	// Random gives the seeds of requests without one; nil means crypto/rand. It may be read by several goroutines at
-	// once.
-	Random io.Reader
 }
 
 // API is the format. Its methods may be called by several goroutines at once.
@@ -59,9 +45,7 @@ type file struct {
 
 // New returns the format over models.
 func New(models wire.Models, cfg Config) *API {
-	if cfg.Seal == nil {
-		cfg.Seal = seal.NewKeyring()
-	}
+	cfg.Fill()
 	if cfg.Pace == 0 {
 		cfg.Pace = 40 * time.Millisecond
 	}

@@ -206,7 +206,8 @@ func TestSealedValuesAreCarried(t *testing.T) {
 	m := wiretest.New(t, fake.Config{},
 		fake.Reply{After: wiretest.Ask("q"), Say: wiretest.Call("because", "", "f", `{"a":1}`)},
 		fake.Reply{After: "r<|end|><|start|>assistant", Say: "<|channel|>final<|message|>Done.<|return|>"})
-	url := wiretest.Serve(t, web.New(m, web.Config{Seal: seal.NewKeyring()}), wiretest.Anyone()).URL + "/web/chat"
+	format := web.New(m, web.Config{Config: wire.Config{Seal: seal.NewKeyring()}})
+	url := wiretest.Serve(t, format, wiretest.Anyone()).URL + "/web/chat"
 	const tool = `,"tools":[{"name":"f","parameters":{"type":"object"}}],"reasoning_seal":true`
 	_, _, body := wiretest.Send(t, http.MethodPost, url,
 		`{"conversation":"c","messages":[{"role":"user","content":"q"}]`+tool+`}`, nil)

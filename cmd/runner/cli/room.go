@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"log/slog"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -15,7 +14,6 @@ import (
 	"runner/generation"
 	"runner/generation/slots"
 	"runner/reasoning"
-	"runner/reasoning/seal"
 	"runner/runner"
 	"runner/server"
 	"runner/server/wire"
@@ -95,8 +93,8 @@ type Host struct {
 
 	// The flags set these. They have their values when Check is called.
 
-	// Defaults holds the defaults of requests.
-	Defaults generation.Request
+	// Config is that of the formats. Flags set its Defaults; the rest is set before Formats is called.
+	wire.Config
 	// MaxReasoning is the most that a request may ask for.
 	MaxReasoning reasoning.Visibility
 	// KeyFile is the file with the API keys; empty if there is none.
@@ -112,16 +110,10 @@ type Host struct {
 	*server.Server
 	// Files are the paths of the served models' files.
 	Files []string
-	// Seal seals reasoning for clients. StrictSeal refuses requests with sealed reasoning that does not open.
-	Seal       *seal.Keyring
-	StrictSeal bool
-	// Traces keeps the traces that clients ask for; nil keeps none.
-	Traces wire.Traces
 	// Calls remembers the reasoning before tool calls.
 	Calls *runner.CallMemory
 	// Slots are those that requests share.
-	Slots  *slots.Slots
-	Logger *slog.Logger
+	Slots *slots.Slots
 }
 
 // Output is a format of --output.

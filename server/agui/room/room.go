@@ -18,8 +18,7 @@ func init() {
 
 func serve(h *cli.Host) cli.Serving {
 	return cli.Serving{Formats: func() ([]wire.Format, error) {
-		return []wire.Format{agui.New(h, agui.Config{Defaults: h.Defaults, Seal: h.Seal, StrictSeal: h.StrictSeal,
-			Traces: h.Traces})}, nil
+		return []wire.Format{agui.New(h, h.Config)}, nil
 	}}
 }
 

@@ -11,7 +11,6 @@ func init() { cli.Register(cli.Room{Name: "anthropic", Serve: serve, Clients: "A
 
 func serve(h *cli.Host) cli.Serving {
 	return cli.Serving{Uses: []string{"base URL for clients of Anthropic: $URL"}, Formats: func() ([]wire.Format, error) {
-		return []wire.Format{anthropic.New(h, anthropic.Config{Defaults: h.Defaults, Seal: h.Seal,
-			StrictSeal: h.StrictSeal})}, nil
+		return []wire.Format{anthropic.New(h, h.Config)}, nil
 	}}
 }

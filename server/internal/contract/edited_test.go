@@ -229,7 +229,7 @@ func TestEditedHistoriesAreAnswered(t *testing.T) {
 			api := map[string]wire.Format{
 				"/v1/chat/completions": openai.New(models, openai.Config{Seal: keys}),
 				"/v1/messages":         anthropic.New(models, anthropic.Config{Seal: keys}),
-				"/v1/responses":        responses.New(models, responses.Config{Seal: keys}),
+				"/v1/responses":        responses.New(models, responses.Config{Config: wire.Config{Seal: keys}}),
 				"/agui":                agui.New(models, agui.Config{Seal: keys}),
 			}[f.path]
 			urls := map[string]string{}

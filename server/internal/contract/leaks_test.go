@@ -353,9 +353,9 @@ func TestNoFieldShowsHiddenReasoning(t *testing.T) {
 			api := map[string]wire.Format{
 				"/v1/chat/completions": openai.New(models, openai.Config{Seal: keys}),
 				"/v1/messages":         anthropic.New(models, anthropic.Config{Seal: keys}),
-				"/v1/responses":        responses.New(models, responses.Config{Seal: keys}),
+				"/v1/responses":        responses.New(models, responses.Config{Config: wire.Config{Seal: keys}}),
 				"/agui":                agui.New(models, agui.Config{Seal: keys}),
-				"/web/chat":            web.New(models, web.Config{Seal: keys}),
+				"/web/chat":            web.New(models, web.Config{Config: wire.Config{Seal: keys}}),
 				"/api/chat":            ollama.New(models, ollama.Config{}),
 				"/api/generate":        ollama.New(models, ollama.Config{}),
 			}[of.path]

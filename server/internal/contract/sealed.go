@@ -48,14 +48,9 @@ type dropped struct {
 	count  int
 }
 
-// NewRestorer returns a Restorer for one conversation. With strict, values that do not open are an error. If keys
-// is nil, no value opens.
+// NewRestorer returns a Restorer for one conversation. With strict, values that do not open are an error.
 func NewRestorer(keys *seal.Keyring, scope seal.Scope, strict bool) *Restorer {
-	r := &Restorer{strict: strict}
-	if keys != nil {
-		r.history = keys.History(scope)
-	}
-	return r
+	return &Restorer{history: keys.History(scope), strict: strict}
 }
 
 // WeightsOf returns what values of a model are bound to.
@@ -85,9 +80,6 @@ func Begin(keys *seal.Keyring, scope seal.Scope, messages []chattemplate.Message
 func (r *Restorer) Message(before []chattemplate.Message, m *chattemplate.Message, values []Carried) error {
 	m.Reasoning = ""
 	m.Unseen |= chattemplate.UnseenReasoning
-	if r.history == nil {
-		return r.drop(values, func(int) error { return seal.ErrUnknownKey })
-	}
 	// Only new messages are read, so that the cost of many values is not quadratic.
 	if asked, ok := questionOf(before[r.read:]); ok {
 		r.asked = asked

@@ -33,7 +33,7 @@ func serve(h *cli.Host) cli.Serving {
 			if err != nil {
 				return nil, err
 			}
-			return []wire.Format{ollama.New(h, ollama.Config{Defaults: h.Defaults, Library: models})}, nil
+			return []wire.Format{ollama.New(h, ollama.Config{Config: h.Config, Library: models})}, nil
 		},
 	}
 }

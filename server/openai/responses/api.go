@@ -3,31 +3,18 @@ package responses
 import (
 	"context"
 	"embed"
-	"io"
 	"io/fs"
-	"log/slog"
 	"net/http"
 	"path"
 	"sync"
-	"time"
 
-	"runner/generation"
-	"runner/reasoning/seal"
 	"runner/server/internal/apierror"
 	"runner/server/wire"
 )
 
 // Config is the configuration of the API. The zero value is usable.
 type Config struct {
-	// Defaults holds the defaults of requests. Messages, Tools, Form and fields that every request sets are ignored.
-	Defaults generation.Request
-	// Seal holds the keys of sealed values, for clients and for the store; nil means a new key that lives as long as the
-	// API.
-	Seal *seal.Keyring
-	// StrictSeal refuses requests with sealed values that do not open. Otherwise the values are left out with a warning.
-	StrictSeal bool
-	// Traces keeps the traces that clients ask for; nil refuses them.
-	Traces wire.Traces
+	wire.Config
 	// Calls is the models' memory of tool calls; may be nil. The calls of a response are forgotten with the response.
 	Calls Calls
 	// Store limits what is kept of past responses.
@@ -37,12 +24,6 @@ type Config struct {
 	Background int
 	// Share is the maximum of one principal; 0 means a quarter, at least one. It does not apply if there are no API keys.
 	Share int
-	// Clock gives the time; nil means time.Now.
-	Clock func() time.Time
-	// Logger receives ids, counts and codes, never text; nil is silent.
-	Logger *slog.Logger
-	// Random gives the ids; nil means crypto/rand. It may be read by several goroutines at once.
-	Random io.Reader
 }
 
 // Calls is the models' memory of the reasoning before tool calls.
@@ -66,20 +47,12 @@ type API struct {
 
 // New returns the API over models. The caller closes it.
 func New(models wire.Models, cfg Config) *API {
-	if cfg.Seal == nil {
-		cfg.Seal = seal.NewKeyring()
-	}
+	cfg.Fill()
 	if cfg.Background <= 0 {
 		cfg.Background = 16
 	}
 	if cfg.Share <= 0 {
 		cfg.Share = max(1, cfg.Background/4)
-	}
-	if cfg.Clock == nil {
-		cfg.Clock = time.Now
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &API{models: models, cfg: cfg, store: newStore(cfg.Store, cfg.Clock), active: map[*run]struct{}{},
 		of: map[string]int{}}
@@ -138,6 +111,3 @@ func namesResponse(r *http.Request) bool {
 
 // WriteError implements [wire.Format].
 func (a *API) WriteError(w http.ResponseWriter, err error) { apierror.Write(w, wireError(err)) }
-
-// newID returns a random id with a prefix.
-func (a *API) newID(prefix string) string { return wire.NewID(a.cfg.Random, prefix) }

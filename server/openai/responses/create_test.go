@@ -556,7 +556,7 @@ func TestIgnoredFields(t *testing.T) {
 // Reasoning that was not requested is in no field, event, stored value or log.
 func TestReasoningStaysHidden(t *testing.T) {
 	var log strings.Builder
-	f := start(t, Config{Logger: textLogger(&log)}, fake.Config{})
+	f := start(t, Config{Config: wire.Config{Logger: textLogger(&log)}}, fake.Config{})
 	for _, more := range []object{
 		{}, {"reasoning": "none"}, {"reasoning": "summary"}, {"reasoning": object{"effort": "high"}},
 		{"include": []string{"reasoning.encrypted_content"}},
@@ -592,7 +592,7 @@ func TestReasoningStaysHidden(t *testing.T) {
 func TestSampling(t *testing.T) {
 	defaults := generation.Request{Budget: 7}
 	defaults.Sampling.Temperature, defaults.Sampling.TopP, defaults.Sampling.TopK = 0.8, 0.95, 40
-	f := start(t, Config{Defaults: defaults}, fake.Config{})
+	f := start(t, Config{Config: wire.Config{Defaults: defaults}}, fake.Config{})
 	for body, want := range map[string]string{
 		`{"input":"x"}`:                 "0.8 0.95 40 7",
 		`{"input":"x","temperature":0}`: "0 0.95 40 7",

@@ -183,8 +183,8 @@ func dropped(t *testing.T, name string, f, strict *fixture, request object, code
 // strict it is refused.
 func TestSealedValuesStayInTheirPlace(t *testing.T) {
 	keys := seal.NewKeyring()
-	f := start(t, Config{Seal: keys}, fake.Config{}, calling()...)
-	strict := start(t, Config{Seal: keys, StrictSeal: true}, fake.Config{}, calling()...)
+	f := start(t, Config{Config: wire.Config{Seal: keys}}, fake.Config{}, calling()...)
+	strict := start(t, Config{Config: wire.Config{Seal: keys, StrictSeal: true}}, fake.Config{}, calling()...)
 	for _, stored := range []bool{true, false} {
 		_, next := carried(t, f, object{"store": stored})
 		_, other := carried(t, f, object{"store": stored})

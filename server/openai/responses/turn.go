@@ -64,7 +64,7 @@ func (a *API) prepare(ctx context.Context, w *CreateRequest) (*turn, error) {
 	if err := q.contract.CanTrace(a.cfg.Traces); err != nil {
 		return nil, err
 	}
-	t := &turn{api: a, asked: q, principal: principal, homeID: a.newID("rs_")}
+	t := &turn{api: a, asked: q, principal: principal, homeID: a.cfg.NewID("rs_")}
 	if err := t.lookUp(); err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (a *API) prepare(ctx context.Context, w *CreateRequest) (*turn, error) {
 // lookUp finds the responses and items that the request names.
 func (t *turn) lookUp() error {
 	a, q := t.api, t.asked
-	t.root = a.newID("resp_")
+	t.root = a.cfg.NewID("resp_")
 	t.response = &Response{ID: t.root}
 	if id := q.wire.PreviousResponseID; id != nil && *id != "" {
 		chain, missing := a.store.chain(t.principal.ID, *id)
@@ -265,7 +265,7 @@ func plain(f float32) float64 {
 // begin makes the encoder of the turn, which fills in its response.
 func (t *turn) begin(emit func(name string, event any) error) {
 	t.enc = &encoder{
-		resp: t.response, emit: emit, newID: t.api.newID, homeID: t.homeID, carries: t.asked.contract.Seal,
+		resp: t.response, emit: emit, newID: t.api.cfg.NewID, homeID: t.homeID, carries: t.asked.contract.Seal,
 		custom: t.asked.custom, clock: func() int64 { return t.api.cfg.Clock().Unix() },
 	}
 	t.free = contract.FreeCalls{Names: t.asked.custom, To: t.enc.push}
@@ -387,7 +387,7 @@ func (t *turn) record(thoughts string) (*record, bool) {
 	inputs := make([]Item, len(t.asked.items))
 	for i, e := range t.asked.items {
 		if e.item.ItemID() == "" {
-			e.item = named(e.item, t.api.newID)
+			e.item = named(e.item, t.api.cfg.NewID)
 		}
 		e.path, e.item = "", t.conceal(e.item, &ok)
 		r.input = append(r.input, e)

@@ -37,9 +37,8 @@ func serve(h *cli.Host) cli.Serving {
 				share = math.MaxInt // there is only one key
 			}
 			return []wire.Format{
-				openai.New(h, openai.Config{Defaults: h.Defaults, Seal: h.Seal, StrictSeal: h.StrictSeal, Traces: h.Traces}),
-				responses.New(h, responses.Config{Defaults: h.Defaults, Seal: h.Seal, StrictSeal: h.StrictSeal,
-					Traces: h.Traces, Calls: h.Calls, Background: background, Share: share,
+				openai.New(h, h.Config),
+				responses.New(h, responses.Config{Config: h.Config, Calls: h.Calls, Background: background, Share: share,
 					Store: responses.StoreLimits{Responses: stored, Bytes: int(memory / 4), Total: int(memory), Age: age}}),
 			}, nil
 		},

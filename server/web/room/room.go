@@ -13,8 +13,7 @@ func serve(h *cli.Host) cli.Serving {
 	return cli.Serving{
 		Uses: []string{"for a browser, with a page to chat on: $URL"},
 		Formats: func() ([]wire.Format, error) {
-			return []wire.Format{web.New(h, web.Config{Defaults: h.Defaults, Seal: h.Seal, StrictSeal: h.StrictSeal,
-				Traces: h.Traces, Figures: h.Figures})}, nil
+			return []wire.Format{web.New(h, web.Config{Config: h.Config, Figures: h.Figures})}, nil
 		},
 	}
 }

@@ -119,7 +119,7 @@ func run() error {
 	}})
 	s := server.New(cfg)
 	s.Mount(ollama.New(s, ollama.Config{}))
-	s.Mount(web.New(s, web.Config{Seal: seal.NewKeyring(), Figures: s.Figures}))
+	s.Mount(web.New(s, web.Config{Config: wire.Config{Seal: seal.NewKeyring()}, Figures: s.Figures}))
 	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", *port))
 	if err != nil {
 		return err
