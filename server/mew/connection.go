@@ -9,6 +9,7 @@ import (
 	"github.com/coder/websocket"
 
 	"runner/server/mew/envelope"
+	"runner/server/mew/participant"
 	"runner/server/mew/space"
 	"runner/server/wire"
 )
@@ -117,7 +118,7 @@ func (a *API) join(ctx context.Context, ws *websocket.Conn) (*space.Identity, er
 func write(ctx context.Context, ws *websocket.Conn, m *space.Member) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	go ping(ctx, ws)
+	go participant.Ping(ctx, ws, pingEvery)
 	for {
 		line, err := m.Receive(ctx)
 		if err != nil {
@@ -147,24 +148,4 @@ func closeWith(ws *websocket.Conn, err error) {
 		status = websocket.StatusUnsupportedData
 	}
 	_ = ws.Close(status, err.Error())
-}
-
-// ping detects that the other side is gone without closing the connection.
-func ping(ctx context.Context, ws *websocket.Conn) {
-	tick := time.NewTicker(pingEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		one, cancel := context.WithTimeout(ctx, pingEvery)
-		err := ws.Ping(one)
-		cancel()
-		if err != nil {
-			_ = ws.CloseNow() // the reader sees it
-			return
-		}
-	}
 }

@@ -210,18 +210,22 @@ func NewJSON(w io.Writer) *json.Encoder {
 	return e
 }
 
+// Marshal returns a value as NewJSON writes it, without a line end.
+func Marshal(v any) ([]byte, error) {
+	var text bytes.Buffer
+	err := NewJSON(&text).Encode(v)
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), err
+}
+
 // Quote returns a text as a JSON string.
 func Quote(s string) string {
-	var b strings.Builder
-	_ = NewJSON(&b).Encode(s) // texts can always be written
-	return strings.TrimSuffix(b.String(), "\n")
+	text, _ := Marshal(s) // texts can always be written
+	return string(text)
 }
 
 // WriteJSON answers with a JSON value.
 func WriteJSON(w http.ResponseWriter, status int, v any) {
-	var text bytes.Buffer
-	err := NewJSON(&text).Encode(v)
-	body := bytes.TrimSuffix(text.Bytes(), []byte("\n"))
+	body, err := Marshal(v)
 	if err != nil {
 		status, body = http.StatusInternalServerError,
 			[]byte(`{"error":{"message":"the answer cannot be written as JSON","code":"internal_error"}}`)

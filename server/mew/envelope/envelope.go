@@ -296,15 +296,9 @@ func (e *Envelope) Append(dst []byte) ([]byte, error) {
 	if err := e.Validate(); err != nil {
 		return dst, err
 	}
-	b := bytes.NewBuffer(dst)
-	enc := json.NewEncoder(b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(wireForm{Protocol, e.ID, e.Time.UTC().Format(time.RFC3339Nano), e.From, e.To, e.Kind, e.Correlation,
+	line, err := Pack(wireForm{Protocol, e.ID, e.Time.UTC().Format(time.RFC3339Nano), e.From, e.To, e.Kind, e.Correlation,
 		e.Context, e.Payload})
-	if err != nil {
-		return dst, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	return append(dst, line...), err
 }
 
 // ValidID reports whether a string may be the id of a message or participant.

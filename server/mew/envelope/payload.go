@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+
+	"runner/server/wire"
 )
 
 // ChatText is the payload of a chat.
@@ -136,12 +138,4 @@ type Fault struct {
 func (e *Envelope) Read(v any) bool { return json.Unmarshal(e.Payload, v) == nil }
 
 // Pack returns one of the structs above as a payload.
-func Pack(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
-}
+func Pack(v any) (json.RawMessage, error) { return wire.Marshal(v) }

@@ -40,7 +40,6 @@ func (e *RejectedError) Hint() string { return "check --url, --token and --space
 const (
 	dialTimeout  = 15 * time.Second
 	pingEvery    = 20 * time.Second
-	pingTimeout  = 20 * time.Second
 	firstBackoff = 500 * time.Millisecond
 	lastBackoff  = 30 * time.Second
 )
@@ -126,7 +125,7 @@ type webSocket struct {
 func newWebSocket(ws *websocket.Conn) *webSocket {
 	ctx, stop := context.WithCancel(context.Background())
 	c := &webSocket{ws: ws, stop: stop, in: make(chan []byte)}
-	go c.ping(ctx)
+	go Ping(ctx, ws, pingEvery)
 	go c.read(ctx)
 	return c
 }
@@ -153,9 +152,10 @@ func (c *webSocket) read(ctx context.Context) {
 	}
 }
 
-// ping detects that the other side is gone without closing the connection.
-func (c *webSocket) ping(ctx context.Context) {
-	tick := time.NewTicker(pingEvery)
+// Ping detects that the other side is gone without closing the connection, until ctx ends. It closes the connection
+// then, which its reader sees.
+func Ping(ctx context.Context, ws *websocket.Conn, every time.Duration) {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		select {
@@ -163,11 +163,11 @@ func (c *webSocket) ping(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		one, cancel := context.WithTimeout(ctx, pingTimeout)
-		err := c.ws.Ping(one)
+		one, cancel := context.WithTimeout(ctx, every)
+		err := ws.Ping(one)
 		cancel()
 		if err != nil {
-			_ = c.ws.CloseNow() // Receive returns the error
+			_ = ws.CloseNow()
 			return
 		}
 	}

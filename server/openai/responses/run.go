@@ -1,7 +1,6 @@
 package responses
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"sync"
@@ -76,18 +75,14 @@ func (l *eventLog) count() int {
 
 // append adds an event. Only one goroutine may call it.
 func (l *eventLog) append(name string, event any) error {
-	var data bytes.Buffer
-	if err := wire.NewJSON(&data).Encode(event); err != nil {
+	data, err := wire.Marshal(event)
+	if err != nil {
 		return err
 	}
-	data.Truncate(data.Len() - 1) // the line end
-	n := l.count()
-	f := frame{name: name}
+	f := frame{name: name, data: data}
 	if l.secret {
-		sealed, err := l.keys.Seal(l.scope(n), data.String())
+		sealed, err := l.keys.Seal(l.scope(l.count()), string(data))
 		f.data, f.lost = []byte(sealed), err != nil
-	} else {
-		f.data = data.Bytes()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
