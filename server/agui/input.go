@@ -88,8 +88,7 @@ func (a *API) decode(who *wire.Principal, input *RunAgentInput) (*prompt, error)
 			return nil, err
 		}
 	}
-	p := &prompt{req: a.cfg.Defaults, traces: a.cfg.Traces}
-	p.req.Visibility = who.Default(p.req.Visibility)
+	p := &prompt{req: a.cfg.Request(who), traces: a.cfg.Traces}
 	for _, step := range []func(*RunAgentInput) error{p.props, p.tools, p.history, p.context} {
 		if err := step(input); err != nil {
 			return nil, err

@@ -161,8 +161,7 @@ type prompt struct {
 // decode reads a principal's request, except for what needs the model. complete says that a reply is to be
 // generated, so that the request needs all its fields.
 func (a *API) decode(who *wire.Principal, body *MessagesRequest, complete bool) (*prompt, error) {
-	p := &prompt{req: a.cfg.Defaults}
-	p.req.Visibility = who.Default(p.req.Visibility)
+	p := &prompt{req: a.cfg.Request(who)}
 	contract.Ignore(&p.warnings, body.unknown)
 	if wire.Given(body.Thread) {
 		err := wire.Unsupported("thread",

@@ -122,16 +122,14 @@ type prompt struct {
 
 func (a *API) decodeChat(who *wire.Principal, body *ChatRequest) (*prompt, error) {
 	p := &prompt{
-		req: a.cfg.Defaults, empty: len(body.Messages) == 0, head: head{chat: true},
+		req: a.cfg.Request(who), empty: len(body.Messages) == 0, head: head{chat: true},
 		truncate: body.Truncate == nil || *body.Truncate,
 	}
-	p.req.Visibility = who.Default(p.req.Visibility)
 	return p, cmp.Or(p.common(&body.Common), p.tools(body.Tools), p.history(body.Messages))
 }
 
 func (a *API) decodeGenerate(who *wire.Principal, body *GenerateRequest) (*prompt, error) {
-	p := &prompt{req: a.cfg.Defaults, empty: body.Prompt == ""}
-	p.req.Visibility = who.Default(p.req.Visibility)
+	p := &prompt{req: a.cfg.Request(who), empty: body.Prompt == ""}
 	if err := p.common(&body.Common); err != nil {
 		return nil, err
 	}

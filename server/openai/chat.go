@@ -144,12 +144,11 @@ type chatOrder struct {
 
 // readChat reads a principal's request, except for what needs the model.
 func (a *API) readChat(p *wire.Principal, b *ChatRequest) (*chatOrder, error) {
-	d, err := a.order(&b.Options)
+	d, err := a.order(p, &b.Options)
 	if err != nil {
 		return nil, err
 	}
 	c := &chatOrder{order: *d}
-	c.req.Visibility = p.Default(c.req.Visibility)
 	if c.talk, err = readMessages(b.Messages); err != nil {
 		return nil, err
 	}

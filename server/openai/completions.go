@@ -130,7 +130,7 @@ func (a *API) readCompletion(p *wire.Principal, b *CompletionRequest) (*completi
 	if err := p.MayPromptRaw("prompt"); err != nil {
 		return nil, err
 	}
-	d, err := a.order(&b.Options)
+	d, err := a.order(p, &b.Options)
 	if err != nil {
 		return nil, err
 	}

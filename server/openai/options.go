@@ -77,9 +77,9 @@ type order struct {
 
 func (d *order) modelName() string { return d.model }
 
-// order reads the shared fields.
-func (a *API) order(o *Options) (*order, error) {
-	d := &order{model: o.Model, req: a.cfg.Defaults, choices: 1, stream: o.Stream,
+// order reads the shared fields of a principal's request.
+func (a *API) order(p *wire.Principal, o *Options) (*order, error) {
+	d := &order{model: o.Model, req: a.cfg.Request(p), choices: 1, stream: o.Stream,
 		usage: o.StreamOptions != nil && o.StreamOptions.IncludeUsage}
 	if o.StreamOptions != nil && !o.Stream {
 		return nil, wire.Invalid("stream_options", "it goes with stream only")

@@ -101,8 +101,7 @@ func (a *API) decode(who *wire.Principal, in *Request) (*turn, error) {
 	if err := wire.CheckID("conversation", in.Conversation); err != nil {
 		return nil, err
 	}
-	t := &turn{req: a.cfg.Defaults}
-	t.req.Visibility = who.Default(t.req.Visibility)
+	t := &turn{req: a.cfg.Request(who)}
 	asked, err := in.Parse(nil)
 	if err != nil {
 		return nil, err

@@ -42,5 +42,12 @@ func (c *Config) Fill() {
 	}
 }
 
+// Request returns the defaults of a principal's requests. It shows no more than the principal may see.
+func (c *Config) Request(p *Principal) generation.Request {
+	req := c.Defaults
+	req.Visibility = p.Default(req.Visibility)
+	return req
+}
+
 // NewID returns a random id with a prefix.
 func (c *Config) NewID(prefix string) string { return NewID(c.Random, prefix) }
