@@ -162,11 +162,11 @@ func (e *encoder) start(ev *reasoning.Event) {
 	e.settle(statusCompleted)
 	if ev.Segment == reasoning.ToolCall {
 		c := &FunctionCall{Type: typeCall, Status: statusInProgress, CallID: ev.Call.ID, Name: ev.Call.Name}
-		name, prefix := "response.function_call_arguments", "fc_"
+		name := "response.function_call_arguments"
 		if e.custom[ev.Call.Name] {
-			name, prefix, c.Type = "response.custom_tool_call_input", "ctc_", typeCustom
+			name, c.Type = "response.custom_tool_call_input", typeCustom
 		}
-		c.ID = e.newID(prefix)
+		c.ID = e.newID(idPrefix[c.Type])
 		e.main = e.open(c)
 		e.main.text = e.openPart(e.main, name, "", nil)
 		e.main.text.call = c
@@ -218,7 +218,7 @@ func (e *encoder) open(item Item) *openItem {
 // openPart opens a text of an item. name begins the names of the events about it.
 func (e *encoder) openPart(o *openItem, name, kind string, to *[]Part) *openPart {
 	p := &openPart{kind: kind, to: to, delta: name + ".delta", done: name + ".done",
-		place: PlaceEvent{ItemID: o.item.ItemID(), OutputIndex: o.index}}
+		place: PlaceEvent{ItemID: idOf(o.item), OutputIndex: o.index}}
 	switch {
 	case to == nil:
 	case kind == partSummary:

@@ -60,7 +60,7 @@ type rawItem struct {
 // reference names a stored item until that is looked up.
 type reference struct{ id string }
 
-func (r *reference) ItemID() string { return r.id }
+func (r *reference) head() (id *string, kind string) { return &r.id, typeItemReference }
 
 // input reads the items of a request.
 func (q *asked) input() error {

@@ -45,9 +45,19 @@ const (
 
 // Item is one item of a conversation: a *[Message], *[Reasoning], *[FunctionCall] or *[FunctionCallOutput].
 type Item interface {
-	// ItemID returns the item's id, for example msg_….
-	ItemID() string
+	// head returns the item's id, for example msg_…, and its type.
+	head() (id *string, kind string)
 }
+
+// idOf returns the id of an item.
+func idOf(item Item) string {
+	id, _ := item.head()
+	return *id
+}
+
+// idPrefix begins the ids of items of each type.
+var idPrefix = map[string]string{typeMessage: "msg_", typeReasoning: "rs_", typeCall: "fc_", typeCustom: "ctc_",
+	typeCallOutput: "fco_", typeCustomOutput: "fco_"}
 
 // Message is a message of a conversation.
 //
@@ -148,17 +158,10 @@ type FunctionCallOutput struct {
 	text string
 }
 
-// ItemID implements [Item].
-func (m *Message) ItemID() string { return m.ID }
-
-// ItemID implements [Item].
-func (r *Reasoning) ItemID() string { return r.ID }
-
-// ItemID implements [Item].
-func (c *FunctionCall) ItemID() string { return c.ID }
-
-// ItemID implements [Item].
-func (o *FunctionCallOutput) ItemID() string { return o.ID }
+func (m *Message) head() (id *string, kind string)            { return &m.ID, m.Type }
+func (r *Reasoning) head() (id *string, kind string)          { return &r.ID, r.Type }
+func (c *FunctionCall) head() (id *string, kind string)       { return &c.ID, c.Type }
+func (o *FunctionCallOutput) head() (id *string, kind string) { return &o.ID, o.Type }
 
 // Part is a piece of text.
 type Part struct {

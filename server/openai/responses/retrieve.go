@@ -179,7 +179,7 @@ func (a *API) listInput(w http.ResponseWriter, r *http.Request) error {
 		slices.Reverse(items)
 	}
 	if query.After != "" {
-		at := slices.IndexFunc(items, func(i Item) bool { return i.ItemID() == query.After })
+		at := slices.IndexFunc(items, func(i Item) bool { return idOf(i) == query.After })
 		if at < 0 {
 			return wire.Invalid("after", "the response has no input item with this id")
 		}
@@ -190,7 +190,7 @@ func (a *API) listInput(w http.ResponseWriter, r *http.Request) error {
 		page.Data = items[:query.Limit]
 	}
 	if n := len(page.Data); n > 0 {
-		first, last := page.Data[0].ItemID(), page.Data[n-1].ItemID()
+		first, last := idOf(page.Data[0]), idOf(page.Data[n-1])
 		page.FirstID, page.LastID = &first, &last
 	}
 	return wire.Answer(w, page)

@@ -122,7 +122,7 @@ func (s *store) add(r *record) bool {
 	}
 	sh.records[r.id] = sh.order.PushBack(r)
 	for item := range r.items() {
-		sh.items[item.ItemID()] = r
+		sh.items[idOf(item)] = r
 	}
 	sh.bytes += r.size
 	s.bytes += r.size
@@ -205,7 +205,7 @@ func (s *store) item(principal, id string) (Item, *record) {
 		return nil, nil
 	}
 	for item := range r.items() {
-		if item.ItemID() == id {
+		if idOf(item) == id {
 			return item, r
 		}
 	}
@@ -230,8 +230,8 @@ func (s *store) drop(principal, id string) *record {
 	r := sh.order.Remove(el).(*record)
 	delete(sh.records, id)
 	for item := range r.items() {
-		if sh.items[item.ItemID()] == r {
-			delete(sh.items, item.ItemID())
+		if sh.items[idOf(item)] == r {
+			delete(sh.items, idOf(item))
 		}
 	}
 	sh.bytes -= r.size

@@ -55,9 +55,8 @@ var params = wire.Names[CreateRequest]("", map[string]string{
 
 // prepare makes the turn of a request and gets its model, which the caller releases. Errors are a *wire.Error.
 func (a *API) prepare(ctx context.Context, w *CreateRequest) (*turn, error) {
-	principal, defaults := wire.PrincipalOf(ctx), a.cfg.Defaults
-	defaults.Visibility = principal.Default(defaults.Visibility)
-	q, err := read(w, defaults)
+	principal := wire.PrincipalOf(ctx)
+	q, err := read(w, a.cfg.Request(principal))
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +110,7 @@ func (t *turn) dereference(e *entry) error {
 	if !isRef && (!isReasoning || r.ID == "" || r.EncryptedContent != "" || len(r.Content) > 0) {
 		return nil
 	}
-	item, rec := t.api.store.item(t.principal.ID, e.item.ItemID())
+	item, rec := t.api.store.item(t.principal.ID, idOf(e.item))
 	if item == nil {
 		if isRef {
 			return wire.Errorf("item_not_found", "the item %q is not stored (any more); send the item itself",
@@ -120,7 +119,7 @@ func (t *turn) dereference(e *entry) error {
 		return nil // an empty item has no effect
 	}
 	e.item = item
-	if item.ItemID() == rec.homeID && rec.thoughts != "" {
+	if idOf(item) == rec.homeID && rec.thoughts != "" {
 		// The value belongs to the conversation of its response, which may be another one.
 		home := rec.home
 		if rec.root != t.root {
@@ -207,7 +206,7 @@ func (t *turn) loosen(ctx context.Context) {
 	q := t.asked
 	for _, i := range q.loose {
 		tool := &q.tools[i]
-		if tool.Parameters == nil || t.model.CheckTool(ctx,
+		if !wire.Given(tool.Parameters) || t.model.CheckTool(ctx,
 			chattemplate.Tool{Name: tool.Name, Parameters: tool.Parameters}) == nil {
 			continue
 		}
@@ -386,8 +385,8 @@ func (t *turn) record(thoughts string) (*record, bool) {
 	}
 	inputs := make([]Item, len(t.asked.items))
 	for i, e := range t.asked.items {
-		if e.item.ItemID() == "" {
-			e.item = named(e.item, t.api.cfg.NewID)
+		if id, kind := e.item.head(); *id == "" {
+			*id = t.api.cfg.NewID(idPrefix[kind])
 		}
 		e.path, e.item = "", t.conceal(e.item, &ok)
 		r.input = append(r.input, e)
@@ -466,29 +465,4 @@ func (a *API) reveal(item Item, r *record) Item {
 		copied.Content = append(copied.Content, Part{Type: partReasoning, Text: text})
 	}
 	return &copied
-}
-
-// named returns a copy of an item with an id.
-func named(item Item, newID func(string) string) Item {
-	switch item := item.(type) {
-	case *Message:
-		c := *item
-		c.ID = newID("msg_")
-		return &c
-	case *Reasoning:
-		c := *item
-		c.ID = newID("rs_")
-		return &c
-	case *FunctionCall:
-		c := *item
-		if c.ID = newID("fc_"); c.Type == typeCustom {
-			c.ID = newID("ctc_")
-		}
-		return &c
-	case *FunctionCallOutput:
-		c := *item
-		c.ID = newID("fco_")
-		return &c
-	}
-	return item
 }
