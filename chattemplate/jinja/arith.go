@@ -12,7 +12,7 @@ import (
 func (r *render) binary(op string, a, b Value) Value {
 	if s, ok := a.(*strValue); ok {
 		if op == "%" {
-			return r.percent(s, b)
+			r.typeError("formatting with %% is not supported; join texts with ~")
 		}
 		if t, ok := b.(*strValue); ok && op == "+" {
 			return r.concatStr(s, t)

@@ -252,10 +252,9 @@ type macroDef struct {
 	line     int
 	fn       *function
 	frame    frame
-	// usesCaller, usesVarargs and usesKwargs say which special parameters the body uses. caller, varargs and kwargs are
-	// their slots, or -1.
-	usesCaller, usesVarargs, usesKwargs bool
-	caller, varargs, kwargs             int
+	// usesCaller: the body uses the special parameter caller, which has the slot caller, or -1.
+	usesCaller bool
+	caller     int
 }
 
 // function is a unit with its own variables: the template, a macro, or the body of a call block or generation tag.

@@ -23,5 +23,5 @@
 //
 // Where things are: lexer.go, parser.go and parse_expr.go read a template into the tree of ast.go; resolve.go and
 // scope.go bind its names; exec.go and eval.go run it. Values are in value.go, number.go and object.go. The
-// filters are in filters*.go, the methods of strings, lists and dicts in methods*.go, and % formatting in format.go.
+// filters are in filters*.go, the methods of strings, lists and dicts in methods*.go.
 package jinja

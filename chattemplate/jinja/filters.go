@@ -15,7 +15,6 @@ func init() {
 	addStringFilters()
 	addSequenceFilters()
 	addOrderFilters()
-	addFoldFilters()
 	addMappingFilters()
 	addNumberFilters()
 	filters.add("default(default_value?, boolean?)", func(r *render, v Value, a []Value) Value {

@@ -37,7 +37,6 @@ func addNumberFilters() {
 		r.typeError("bad operand type for abs(): '%s'", v.typeName())
 		return nil
 	})
-	filters.add("round(precision?)", func(r *render, v Value, a []Value) Value { return r.round(v, r.argInt(a[0], 0)) })
 }
 
 // toInt is the int filter. Floats are truncated; what cannot be read as a number becomes def.
@@ -79,19 +78,4 @@ func parseFloat(v Value) (float64, bool) {
 	}
 	f, err := strconv.ParseFloat(strings.TrimFunc(s.String(), origin.IsSpace), 64)
 	return f, err == nil || math.IsInf(f, 0)
-}
-
-// round is the round filter. It rounds half to even, as Python's round does.
-func (r *render) round(v Value, precision int) Value {
-	switch {
-	case !isNumber(v):
-		r.typeError("type %s doesn't define __round__ method", v.typeName())
-	case precision < 0:
-		r.typeError("round with a negative precision is not supported")
-	case isInt(v):
-		return bigInt(toBig(v))
-	}
-	const exact = 323 // digits after the point that a float can have
-	f, _ := strconv.ParseFloat(strconv.FormatFloat(toFloat(v), 'f', min(precision, exact), 64), 64)
-	return floatValue(f)
 }

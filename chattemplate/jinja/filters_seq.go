@@ -43,6 +43,14 @@ func addSequenceFilters() {
 		}
 		return &generator{it: it, label: "reversed"}
 	})
+	filters.add("join(d?, attribute?)", func(r *render, v Value, a []Value) Value {
+		var sep Text
+		if a[0] != nil {
+			sep = r.str(a[0])
+		}
+		key := r.getter(a[1], nil, false)
+		return r.join(sep, r.iter(v), func(_ int, v Value) Text { return r.str(key(v)) })
+	})
 	filters.addAny("map", (*render).mapFilter)
 	for _, name := range []string{"select", "reject", "selectattr", "rejectattr"} {
 		filters.addAny(name, func(r *render, v Value, c *callArgs) Value {
@@ -91,75 +99,6 @@ func addOrderFilters() {
 				}
 			}
 		})
-	})
-	for name, sign := range map[string]int{"min": -1, "max": 1} {
-		filters.add(name+"(case_sensitive?, attribute?)", func(r *render, v Value, a []Value) Value {
-			key := r.getter(a[1], nil, !given(a[0]))
-			var best, bestKey Value
-			src := r.iter(v)
-			for {
-				it, ok := src.next(r)
-				if !ok {
-					break
-				}
-				r.step()
-				k := key(it)
-				if best == nil || sign < 0 && r.order("<", k, bestKey) || sign > 0 && r.order(">", k, bestKey) {
-					best, bestKey = it, k
-				}
-			}
-			if best == nil {
-				return &undefined{hint: "No aggregated item, sequence was empty."}
-			}
-			return best
-		})
-	}
-}
-
-// addFoldFilters adds the filters that reduce all items to one value.
-func addFoldFilters() {
-	filters.add("join(d?, attribute?)", func(r *render, v Value, a []Value) Value {
-		var sep Text
-		if a[0] != nil {
-			sep = r.str(a[0])
-		}
-		key := r.getter(a[1], nil, false)
-		src := r.iter(v)
-		var b origin.Builder
-		for i := 0; ; i++ {
-			it, ok := src.next(r)
-			if !ok {
-				break
-			}
-			r.step()
-			if i > 0 {
-				b.AddText(sep)
-			}
-			t := r.str(key(it))
-			r.made(t.Len() + sep.Len())
-			b.AddText(t)
-			r.fits(b.Len())
-		}
-		return text(b.Text())
-	})
-	filters.add("sum(attribute?, start?)", func(r *render, v Value, a []Value) Value {
-		key := r.getter(a[0], nil, false)
-		total := Value(intValue(0))
-		if a[1] != nil {
-			total = a[1]
-		}
-		if _, ok := total.(*strValue); ok {
-			r.typeError("sum() can't sum strings [use ''.join(seq) instead]")
-		}
-		src := r.iter(v)
-		for {
-			it, ok := src.next(r)
-			if !ok {
-				return total
-			}
-			r.step()
-			total = r.binary("+", total, key(it))
-		}
 	})
 }
 

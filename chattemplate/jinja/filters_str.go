@@ -35,16 +35,6 @@ func addStringFilters() {
 		}
 		return text(r.replace(r.str(v), r.str(a[0]), r.str(a[1]), n))
 	})
-	filters.addAny("format", func(r *render, v Value, c *callArgs) Value {
-		s := r.soft(v)
-		if len(c.kw) == 0 {
-			return r.percent(s, tuple(c.pos...))
-		}
-		if len(c.pos) > 0 {
-			r.typeError("can't handle positional and keyword arguments at the same time")
-		}
-		return r.percent(s, r.dictOf("dict", c))
-	})
 	filters.add("indent(width?, first?, blank?)", func(r *render, v Value, a []Value) Value {
 		return r.indent(v, a[0], given(a[1]), given(a[2]))
 	})

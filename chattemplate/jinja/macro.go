@@ -72,32 +72,14 @@ func (m *macro) bind(r *render, c *callArgs) {
 		}
 		slots[d.caller] = v
 	}
-	m.bindRest(r, c, kw)
-}
-
-// bindRest puts the arguments that have no parameter into kwargs and varargs.
-func (m *macro) bindRest(r *render, c *callArgs, kw []kwArg) {
-	d, slots := m.def, r.act.slots
-	if d.kwargs >= 0 {
-		rest := newDict(len(kw))
-		for _, k := range kw {
-			rest.set(str(k.name, k.origin), k.v)
-		}
-		slots[d.kwargs] = rest
-	} else if len(kw) > 0 {
+	if len(kw) > 0 {
 		if slices.ContainsFunc(kw, func(k kwArg) bool { return k.name == "caller" }) {
 			r.typeError("macro '%s' was invoked with two values for the special caller argument. This is most likely a bug.",
 				d.name)
 		}
 		r.typeError("macro '%s' takes no keyword argument %s", d.name, r.quote(str(kw[0].name, kw[0].origin)))
 	}
-	var extra []Value
 	if len(c.pos) > len(d.params) {
-		extra = c.pos[len(d.params):]
-	}
-	if d.varargs >= 0 {
-		slots[d.varargs] = tuple(extra...)
-	} else if len(extra) > 0 {
 		r.typeError("macro '%s' takes not more than %d argument(s)", d.name, len(d.params))
 	}
 }

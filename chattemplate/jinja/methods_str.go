@@ -282,25 +282,33 @@ func (r *render) joinMethod(sep *strValue, v Value) Value {
 	if it == nil {
 		r.typeError("can only join an iterable")
 	}
+	return r.join(sep.Text, it, func(i int, v Value) Text {
+		if sep.markup {
+			return r.escaped(r.soft(v)).Text
+		}
+		s, ok := v.(*strValue)
+		if !ok {
+			r.typeError("sequence item %d: expected str instance, %s found", i, v.typeName())
+		}
+		return s.Text
+	})
+}
+
+// join joins the texts of items.
+func (r *render) join(sep Text, items iterator, str func(i int, v Value) Text) Value {
 	var b origin.Builder
 	for i := 0; ; i++ {
-		e, ok := it.next(r)
+		v, ok := items.next(r)
 		if !ok {
 			return text(b.Text())
 		}
 		r.step()
-		s, ok := e.(*strValue)
-		if sep.markup {
-			s, ok = r.escaped(r.soft(e)), true
-		}
-		if !ok {
-			r.typeError("sequence item %d: expected str instance, %s found", i, e.typeName())
-		}
 		if i > 0 {
-			b.AddText(sep.Text)
+			b.AddText(sep)
 		}
-		r.made(sep.Len() + s.Len())
-		b.AddText(s.Text)
+		t := str(i, v)
+		r.made(t.Len() + sep.Len())
+		b.AddText(t)
 		r.fits(b.Len())
 	}
 }

@@ -302,12 +302,16 @@ func (p *parser) macroTag() stmt {
 	return m
 }
 
-// macroBody reads the body of a macro or call block. It notes which of the special parameters the body uses.
+// macroBody reads the body of a macro or call block. It notes whether the body uses the special parameter caller.
 func (p *parser) macroBody(d *macroDef, end string) {
 	start := p.pos
 	d.body = p.functionBody(end)
 	d.usesCaller = p.reads("caller", start)
-	d.usesVarargs, d.usesKwargs = p.reads("varargs", start), p.reads("kwargs", start)
+	for _, name := range []string{"varargs", "kwargs"} {
+		if p.reads(name, start) {
+			syntaxError(d.line, "%s is not supported; name the parameters of the macro", name)
+		}
+	}
 }
 
 func (p *parser) callTag() stmt {

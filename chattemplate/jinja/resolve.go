@@ -136,28 +136,23 @@ func (rs *resolver) forStmt(sc scope, st *forStmt) {
 	st.otherFrame = rs.scoped(other, st.elseBody, nil)
 }
 
-// macro binds a macro's parameters, defaults and body. It finds out which special parameters the body uses.
+// macro binds a macro's parameters, defaults and body.
 func (rs *resolver) macro(sc scope, d *macroDef) {
 	d.fn = &function{depth: sc.fn.depth + 1}
 	in := sc.inner(d.fn)
-	d.caller, d.varargs, d.kwargs = -1, -1, -1
-	explicit := map[string]bool{}
+	d.caller = -1
+	explicit := false
 	for i, p := range d.params {
 		in.syms.param(p.name)
-		explicit[p.name] = true
+		explicit = explicit || p.name == "caller"
 		if p.name == "caller" && d.usesCaller && i < len(d.params)-len(d.defaults) {
 			syntaxError(d.line,
 				`When defining macros or call blocks the special "caller" argument must be omitted or be given a default.`)
 		}
 	}
-	special := func(name string, used bool, slot *int) {
-		if used && !explicit[name] {
-			*slot = in.syms.param(name).slot
-		}
+	if d.usesCaller && !explicit {
+		d.caller = in.syms.param("caller").slot
 	}
-	special("caller", d.usesCaller, &d.caller)
-	special("kwargs", d.usesKwargs, &d.kwargs)
-	special("varargs", d.usesVarargs, &d.varargs)
 	for _, e := range d.defaults {
 		in.syms.collectExpr(e)
 	}

@@ -13,7 +13,7 @@ import generate
 
 ATOMS = """1 2 0 -1 3.5 -0.5 1e3 10 'a' 'abc' '' 'é😀x' 'A-b_C' '12' '3.7' 'a,b,c' '\\n_x\\n' none true false n s u l d users
 messages nope [1,2,3] [3,1,2] ['b','A','c'] (1,2) () [] {} {'a':1,'b':2} {'b':[1],'A':none} d.a d.b d['list'] users[0]
-messages[1].content range(4) 1.0 2**20 'x'*3 [[1,2],[3]] d.items() '%s-%s' '<b>&' ['x','y'] ('x'|safe)
+messages[1].content range(4) 1.0 2**20 'x'*3 [[1,2],[3]] d.items() '<b>&' ['x','y'] ('x'|safe)
 users[0].name 'HELLO' 'ß' (l|map('upper'))""".split()
 METHODS = """upper() lower() strip() lstrip('a') rstrip() title() capitalize() split() split(',') split('b',1) rsplit('a',1)
 replace('a','ZZ') replace('b','',1) startswith('a') endswith(('c','x')) find('b') count('a') isdigit() isalpha() isupper()
@@ -21,18 +21,17 @@ splitlines() partition('b') rpartition(',') join(['q','r']) join(l) removeprefix
 index('a') isspace() items() keys() values() get('a') get('q',5)
 copy() index(1) count(1) append(1) nope a x.y b pop()""".split()
 FILTERS = """upper lower trim title capitalize length list first last join join(',') join('-',attribute='name') sort
-sort(reverse=true) reverse reverse|list unique|list min max sum abs round round(1) int float string tojson tojson(indent=1)
+sort(reverse=true) reverse reverse|list unique|list abs int float string tojson tojson(indent=1)
 default('D') default('D',true) replace('a','-') indent(2) indent(2,true) map('string')|list map('upper')|list
 map(attribute='name')|list map(attribute='zz')|list select|list reject|list select('odd')|list select('string')|list
-selectattr('age')|list|length rejectattr('admin')|list dictsort items|list e safe format(1) format('q','r') count d(1) int(5) float(2.5)
-sort(attribute='name')|map(attribute='name')|list sum(attribute='age') sum(start=10) min(attribute='age')""".split()
+selectattr('age')|list|length rejectattr('admin')|list dictsort items|list e safe count d(1) int(5) float(2.5)
+sort(attribute='name')|map(attribute='name')|list""".split()
 TESTS = """defined undefined none string number integer float boolean mapping sequence iterable odd even divisibleby(2)
 in([1,'a']) sameas(none) true false lower upper callable eq(1) gt(0) lt('b') ne(none)""".split()
-OPERATORS = "+ - * / // % ~ == != < > <= >= in and or".split() + ["not in"]
+OPERATORS = "+ - * / // ~ == != < > <= >= in and or".split() + ["not in"]
 SUBSCRIPTS = "[0] [-1] ['a'] [5] .a .name [n] ['items'] .0".split()
 SLICED = "s l u users messages".split()
 SLICES = "[1:] [:-1] [::-1] [::2] [1:2] [-2:]".split()
-PERCENT = ["%s", "%d", "%5.2f", "%r", "%s %s", "%x", "%%", "%-6s|", "%05d"]
 SPACE = ["", "\n", " ", "\n  ", "  \n", "\t", "a", "b \n c", "\n\n"]
 LOOP = "index last first length revindex previtem nextitem cycle(1,2)".split()
 
@@ -64,8 +63,6 @@ class Maker:
             return f"{{'k': {sub()}, 'j': {sub()}}}"
         if k < 0.70:
             return f"{pick(['not ', '-', '+'])}({sub()})"
-        if k < 0.74:
-            return f"'{pick(PERCENT)}' % ({sub()})"
         return f"({sub()}) {pick(OPERATORS)} ({sub()})"
 
     def tag(self, text):
