@@ -50,22 +50,17 @@ type (
 		caller bool
 	}
 
-	filterExpr struct {
-		// obj is nil for the text of a filter or set block.
-		obj  expr
-		name string
-		sig  *signature
-		args arguments
-		line int
+	// applyExpr applies a filter or a test. what is the kind, and sig is nil if the name is unknown.
+	applyExpr struct {
+		obj        expr
+		what, name string
+		sig        *signature
+		args       arguments
+		line       int
 	}
 
-	testExpr struct {
-		obj  expr
-		name string
-		sig  *signature
-		args arguments
-		line int
-	}
+	// textExpr is the text of a filter or set block.
+	textExpr struct{}
 
 	binaryExpr struct {
 		op   string
@@ -80,8 +75,12 @@ type (
 	}
 
 	notExpr struct{ x expr }
-	andExpr struct{ a, b expr }
-	orExpr  struct{ a, b expr }
+
+	// logicExpr is "or", or else "and".
+	logicExpr struct {
+		or   bool
+		a, b expr
+	}
 
 	compareExpr struct {
 		first expr
@@ -99,9 +98,12 @@ type (
 		line          int
 	}
 
-	listExpr  struct{ items []expr }
-	tupleExpr struct{ items []expr }
-	dictExpr  struct {
+	listExpr struct {
+		items []expr
+		tuple bool
+	}
+
+	dictExpr struct {
 		keys, vals []expr
 		line       int
 	}
@@ -153,6 +155,7 @@ const (
 	loadMissing loadKind = iota
 	loadVar
 	loadAlias
+	loadParam // its value is already there
 )
 
 // load sets a slot of the current activation: to nothing, to a variable of the render, or to another variable.
@@ -239,8 +242,8 @@ type (
 		frame frame
 	}
 
-	breakStmt    struct{ line int }
-	continueStmt struct{ line int }
+	// jumpStmt is break or continue.
+	jumpStmt control
 )
 
 // macroDef is the definition of a macro, or of the body of a call block.

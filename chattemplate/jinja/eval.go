@@ -61,17 +61,9 @@ func (e *notExpr) eval(r *render) Value {
 	return boolValue(!truth(e.x.eval(r)))
 }
 
-func (e *andExpr) eval(r *render) Value {
+func (e *logicExpr) eval(r *render) Value {
 	r.step()
-	if v := e.a.eval(r); !truth(v) {
-		return v
-	}
-	return e.b.eval(r)
-}
-
-func (e *orExpr) eval(r *render) Value {
-	r.step()
-	if v := e.a.eval(r); truth(v) {
+	if v := e.a.eval(r); truth(v) == e.or {
 		return v
 	}
 	return e.b.eval(r)
@@ -143,12 +135,7 @@ func (r *render) evalAll(exprs []expr) []Value {
 
 func (e *listExpr) eval(r *render) Value {
 	r.step()
-	return &listValue{items: r.evalAll(e.items)}
-}
-
-func (e *tupleExpr) eval(r *render) Value {
-	r.step()
-	return tuple(r.evalAll(e.items)...)
+	return &listValue{items: r.evalAll(e.items), tuple: e.tuple}
 }
 
 func (e *dictExpr) eval(r *render) Value {
@@ -276,27 +263,15 @@ func (r *render) call(fn Value, c *callArgs) Value {
 	return nil
 }
 
-func (e *filterExpr) eval(r *render) Value {
-	r.step()
-	return e.apply(r, e.obj.eval(r))
-}
-
-func (e *filterExpr) apply(r *render, v Value) Value {
-	args := e.args.eval(r)
-	r.line = e.line
-	if e.sig == nil {
-		r.typeError("No filter named '%s' found.", e.name)
-	}
-	return r.callNative(e.sig, v, &args)
-}
-
-func (e *testExpr) eval(r *render) Value {
+func (e *applyExpr) eval(r *render) Value {
 	r.step()
 	v := e.obj.eval(r)
 	args := e.args.eval(r)
 	r.line = e.line
 	if e.sig == nil {
-		r.typeError("No test named '%s' found.", e.name)
+		r.typeError("No %s named '%s' found.", e.what, e.name)
 	}
 	return r.callNative(e.sig, v, &args)
 }
+
+func (textExpr) eval(r *render) Value { return text(r.text) }

@@ -57,44 +57,33 @@ func (s *setStmt) exec(r *render) control {
 }
 
 func (s *setBlockStmt) exec(r *render) control {
-	t, ctl := r.block(s.line, &s.frame, s.body)
-	if ctl != ctlNext {
-		return ctl
+	v, ctl := r.block(s.line, &s.frame, s.body, s.filter)
+	if ctl == ctlNext {
+		s.target.assign(r, v)
 	}
-	v := Value(text(t))
-	if s.filter != nil {
-		v = r.filterText(s.filter.(*filterExpr), t)
-	}
-	s.target.assign(r, v)
-	return ctlNext
+	return ctl
 }
 
-// block runs the body of a statement and returns the text it wrote.
-func (r *render) block(line int, f *frame, body []stmt) (t Text, ctl control) {
+// block runs the body of a statement and returns the text it wrote, filtered.
+func (r *render) block(line int, f *frame, body []stmt, filter expr) (v Value, ctl control) {
 	r.step()
 	r.line = line
 	r.load(f)
-	t = r.capture(func() { ctl = r.run(body) })
+	t := r.capture(func() { ctl = r.run(body) })
 	r.line = line
-	return t, ctl
-}
-
-// filterText applies the filters of a block to its text.
-func (r *render) filterText(f *filterExpr, t Text) Value {
-	var v Value = text(t)
-	if inner, ok := f.obj.(*filterExpr); ok {
-		v = r.filterText(inner, t)
+	if ctl == ctlNext {
+		r.text = t
+		v = filter.eval(r)
 	}
-	return f.apply(r, v)
+	return v, ctl
 }
 
 func (s *filterStmt) exec(r *render) control {
-	t, ctl := r.block(s.line, &s.frame, s.body)
-	if ctl != ctlNext {
-		return ctl
+	v, ctl := r.block(s.line, &s.frame, s.body, s.filter)
+	if ctl == ctlNext {
+		r.writeStr(v)
 	}
-	r.writeStr(r.filterText(s.filter.(*filterExpr), t))
-	return ctlNext
+	return ctl
 }
 
 func (s *withStmt) exec(r *render) control {
@@ -127,14 +116,9 @@ func (r *render) inFunction(fn *function, parent *activation, f func()) {
 	r.act = outer
 }
 
-func (s *breakStmt) exec(r *render) control {
+func (s jumpStmt) exec(r *render) control {
 	r.step()
-	return ctlBreak
-}
-
-func (s *continueStmt) exec(r *render) control {
-	r.step()
-	return ctlContinue
+	return control(s)
 }
 
 func (t *nameTarget) assign(r *render, v Value) {

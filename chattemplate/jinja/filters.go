@@ -78,11 +78,13 @@ func (r *render) getter(attr, def Value, fold bool) func(Value) Value {
 	}
 }
 
+// builtins are the filters and the tests, by what they are called in errors.
+var builtins = map[string]natives{"filter": filters, "test": tests}
+
 // named finds a filter or test by a name that is a value.
-func (r *render) named(table natives, what string, name Value) *signature {
-	s, ok := name.(*strValue)
-	if ok && table[s.String()] != nil {
-		return table[s.String()]
+func (r *render) named(what string, name Value) *signature {
+	if s, ok := name.(*strValue); ok && builtins[what][s.String()] != nil {
+		return builtins[what][s.String()]
 	}
 	if u, isUndef := name.(*undefined); isUndef {
 		r.typeError("No %s named Undefined. (%s; did you forget to quote the callable name?)", what, r.undefinedMessage(u))

@@ -206,7 +206,7 @@ func (r *render) mapFunc(c *callArgs) func(r *render, v Value) Value {
 		get := r.getter(attr, def, false)
 		return func(_ *render, v Value) Value { return get(v) }
 	}
-	sig := r.named(filters, "filter", c.pos[0])
+	sig := r.named("filter", c.pos[0])
 	rest := &callArgs{pos: c.pos[1:], kw: c.kw}
 	return func(r *render, v Value) Value { return r.callNative(sig, v, rest) }
 }
@@ -232,7 +232,7 @@ func (r *render) selectFunc(c *callArgs, byAttr bool) func(r *render, v Value) b
 	if len(args) == 0 {
 		return func(_ *render, v Value) bool { return truth(get(v)) }
 	}
-	sig := r.named(tests, "test", args[0])
+	sig := r.named("test", args[0])
 	rest := &callArgs{pos: args[1:], kw: c.kw}
 	return func(r *render, v Value) bool { return truth(r.callNative(sig, get(v), rest)) }
 }

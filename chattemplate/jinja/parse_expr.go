@@ -9,41 +9,24 @@ import (
 type tupleOpts struct {
 	// cond allows a conditional expression.
 	cond bool
-	// target reads only names and literals. attrs allows ns.attr as well.
-	target, attrs bool
 	// parens: the tuple is in parentheses and may be empty.
 	parens bool
 	// end is a word that ends the tuple.
 	end string
 }
 
-// attrTargetExpr is ns.attr on the left side of an assignment. It never stays in a template.
-type attrTargetExpr struct {
-	ns   *nameExpr
-	attr *strValue
+// tupleEnds reports whether a tuple ends here, after a comma.
+func (p *parser) tupleEnds(end string) bool {
+	t := p.cur()
+	return t.kind == tokVarEnd || t.kind == tokBlockEnd || t.isOp(")") || end != "" && t.isName(end)
 }
-
-func (*attrTargetExpr) eval(*render) Value { return noneValue{} }
 
 func (p *parser) tuple(o tupleOpts) expr {
 	var items []expr
 	isTuple := false
-	for {
-		if len(items) > 0 {
-			p.expectOp(",")
-		}
-		t := p.cur()
-		if t.kind == tokVarEnd || t.kind == tokBlockEnd || t.isOp(")") || o.end != "" && t.isName(o.end) {
-			break
-		}
-		if o.target {
-			p.down()
-			items = append(items, p.primary(o.attrs))
-			p.up(1)
-		} else {
-			items = append(items, p.expression(o.cond))
-		}
-		if !p.cur().isOp(",") {
+	for !p.tupleEnds(o.end) {
+		items = append(items, p.expression(o.cond))
+		if !p.skipOp(",") {
 			break
 		}
 		isTuple = true
@@ -56,7 +39,7 @@ func (p *parser) tuple(o tupleOpts) expr {
 			p.fail("Expected an expression, got %s", p.cur().describe())
 		}
 	}
-	return &tupleExpr{items}
+	return &listExpr{items: items, tuple: true}
 }
 
 func (p *parser) expression(cond bool) expr {
@@ -97,21 +80,16 @@ func (p *parser) chain(operand func() expr, step func(left expr) expr) expr {
 	}
 }
 
-func (p *parser) or() expr {
-	return p.chain(p.and, func(left expr) expr {
-		if !p.skipName("or") {
-			return nil
-		}
-		return &orExpr{left, p.and()}
-	})
-}
+func (p *parser) or() expr { return p.logic("or", p.and) }
 
-func (p *parser) and() expr {
-	return p.chain(p.not, func(left expr) expr {
-		if !p.skipName("and") {
+func (p *parser) and() expr { return p.logic("and", p.not) }
+
+func (p *parser) logic(word string, operand func() expr) expr {
+	return p.chain(operand, func(left expr) expr {
+		if !p.skipName(word) {
 			return nil
 		}
-		return &andExpr{left, p.not()}
+		return &logicExpr{or: word == "or", a: left, b: operand()}
 	})
 }
 
@@ -202,7 +180,7 @@ func (p *parser) unary(filters bool) expr {
 		p.next()
 		e = &unaryExpr{op: t.text, x: p.unary(false), line: t.line}
 	} else {
-		e = p.primary(false)
+		e = p.primary()
 	}
 	e = p.postfix(e)
 	if filters {
@@ -211,36 +189,28 @@ func (p *parser) unary(filters bool) expr {
 	return e
 }
 
-func (p *parser) primary(attrs bool) expr {
+// constants are the names of values.
+var constants = map[string]Value{
+	"true": boolValue(true), "True": boolValue(true), "false": boolValue(false), "False": boolValue(false),
+	"none": noneValue{}, "None": noneValue{},
+}
+
+func (p *parser) primary() expr {
 	t := p.cur()
 	switch t.kind {
 	case tokName:
 		p.next()
-		switch t.text {
-		case "true", "True":
-			return &constExpr{boolValue(true)}
-		case "false", "False":
-			return &constExpr{boolValue(false)}
-		case "none", "None":
-			return &constExpr{noneValue{}}
+		if v := constants[t.text]; v != nil {
+			return &constExpr{v}
 		}
 		p.read[t.text] = p.pos
-		n := &nameExpr{name: t.text, line: t.line, undef: &undefined{name: str(t.text, Trusted)}}
-		if attrs && p.skipOp(".") {
-			return &attrTargetExpr{n, str(p.expectName().text, Trusted)}
-		}
-		return n
+		return &nameExpr{name: t.text, line: t.line, undef: &undefined{name: str(t.text, Trusted)}}
 	case tokString:
-		s := p.next().text
-		if p.cur().kind == tokString {
-			var b strings.Builder
-			b.WriteString(s)
-			for p.cur().kind == tokString {
-				b.WriteString(p.next().text)
-			}
-			s = b.String()
+		var b strings.Builder
+		for p.cur().kind == tokString {
+			b.WriteString(p.next().text)
 		}
-		return &constExpr{str(s, Trusted)}
+		return &constExpr{str(b.String(), Trusted)}
 	case tokInt, tokFloat:
 		p.next()
 		return &constExpr{t.num}
@@ -348,7 +318,7 @@ func (p *parser) subscript(e expr) expr {
 				syntaxError(t.line, "slices in tuples are not supported")
 			}
 		}
-		return &itemExpr{obj: e, key: &tupleExpr{keys}, line: t.line}
+		return &itemExpr{obj: e, key: &listExpr{items: keys, tuple: true}, line: t.line}
 	}
 }
 
@@ -444,7 +414,7 @@ func (p *parser) dottedName() (string, int) {
 }
 
 func (p *parser) filter(e expr) expr {
-	f := &filterExpr{obj: e}
+	f := &applyExpr{obj: e, what: "filter"}
 	f.name, f.line = p.dottedName()
 	if p.cur().isOp("(") {
 		f.args = p.arguments()
@@ -452,17 +422,14 @@ func (p *parser) filter(e expr) expr {
 	return f
 }
 
-// filters reads the filters of a filter or set block. The innermost has no object. It returns nil if there are none.
-func (p *parser) filters(e expr, inline bool) expr {
+// filters reads the filters of a block. inline says that the first stands without a bar.
+func (p *parser) filters(inline bool) expr {
+	var e expr = textExpr{}
 	n := 0
 	defer func() { p.up(n) }()
-	for inline || p.cur().isOp("|") {
+	for ; inline || p.skipOp("|"); inline = false {
 		p.down()
 		n++
-		if !inline {
-			p.next()
-		}
-		inline = false
 		e = p.filter(e)
 	}
 	return e
@@ -471,7 +438,7 @@ func (p *parser) filters(e expr, inline bool) expr {
 func (p *parser) test(e expr) expr {
 	p.next()
 	negated := p.skipName("not")
-	t := &testExpr{obj: e}
+	t := &applyExpr{obj: e, what: "test"}
 	t.name, t.line = p.dottedName()
 	switch c := p.cur(); {
 	case c.isOp("("):
@@ -480,7 +447,7 @@ func (p *parser) test(e expr) expr {
 	case c.isName("is"):
 		p.fail("You cannot chain multiple tests with is")
 	case c.kind == tokName, c.kind == tokString, c.kind == tokInt, c.kind == tokFloat, c.isOp("["), c.isOp("{"):
-		t.args.pos = []expr{p.postfix(p.primary(false))}
+		t.args.pos = []expr{p.postfix(p.primary())}
 	}
 	if negated {
 		return &notExpr{t}

@@ -202,10 +202,9 @@ func (p *parser) statement() (s stmt) {
 		if p.loops == 0 {
 			syntaxError(t.line, "'%s' outside loop", t.text)
 		}
+		s = jumpStmt(ctlContinue)
 		if t.text == "break" {
-			s = &breakStmt{t.line}
-		} else {
-			s = &continueStmt{t.line}
+			s = jumpStmt(ctlBreak)
 		}
 	case "generation":
 		p.next()
@@ -222,8 +221,10 @@ func (p *parser) statement() (s stmt) {
 
 func (p *parser) forTag() stmt {
 	f := &forStmt{line: p.next().line, loop: -1}
+	begin := p.pos
+	f.testVar = p.target(false, "in")
+	p.pos = begin // read it again: the test has variables of its own
 	f.target = p.target(false, "in")
-	f.testVar = cloneTarget(f.target)
 	p.expectWord("in")
 	f.iter = p.tuple(tupleOpts{end: "recursive"})
 	if p.skipName("if") {
@@ -266,7 +267,7 @@ func (p *parser) setTag() stmt {
 		return &setStmt{target: t, x: p.tuple(tupleOpts{cond: true}), line: line}
 	}
 	s := &setBlockStmt{target: t, line: line}
-	s.filter = p.filters(nil, false)
+	s.filter = p.filters(false)
 	s.body = p.bodyTo("endset")
 	return s
 }
@@ -333,7 +334,7 @@ func (p *parser) callTag() stmt {
 
 func (p *parser) filterTag() stmt {
 	s := &filterStmt{line: p.next().line}
-	s.filter = p.filters(nil, true)
+	s.filter = p.filters(true)
 	s.body = p.bodyTo("endfilter")
 	return s
 }
@@ -354,44 +355,38 @@ func (p *parser) withTag() stmt {
 
 // target reads the left side of an assignment, with namespace attributes if allowed. end is the word after it.
 func (p *parser) target(attrs bool, end string) target {
-	line := p.cur().line
-	t := p.tuple(tupleOpts{target: true, attrs: attrs, end: end})
-	return p.toTarget(t, line)
-}
-
-func (p *parser) toTarget(e expr, line int) target {
-	kind := "const"
-	switch e := e.(type) {
-	case *nameExpr:
-		return &nameTarget{name: e.name, line: e.line}
-	case *attrTargetExpr:
-		return &attrTarget{ns: e.ns, attr: e.attr, line: line}
-	case *tupleExpr:
-		t := &tupleTarget{line: line}
-		for _, it := range e.items {
-			t.items = append(t.items, p.toTarget(it, line))
+	t := &tupleTarget{line: p.cur().line}
+	for {
+		t.items = append(t.items, p.targetItem(attrs))
+		if !p.skipOp(",") {
+			break
 		}
-		return t
-	case *listExpr:
-		kind = "list"
-	case *dictExpr:
-		kind = "dict"
+		if p.tupleEnds(end) {
+			return t
+		}
 	}
-	syntaxError(line, "can't assign to '%s'", kind)
-	return nil
-}
-
-func cloneTarget(t target) target {
-	switch t := t.(type) {
-	case *nameTarget:
-		c := *t
-		return &c
-	case *tupleTarget:
-		c := &tupleTarget{line: t.line}
-		for _, it := range t.items {
-			c.items = append(c.items, cloneTarget(it))
-		}
-		return c
+	if len(t.items) == 1 {
+		return t.items[0]
 	}
 	return t
+}
+
+func (p *parser) targetItem(attrs bool) target {
+	p.down()
+	defer p.up(1)
+	if p.skipOp("(") {
+		t := p.target(false, "")
+		p.expectOp(")")
+		return t
+	}
+	t := p.cur()
+	if t.kind != tokName || constants[t.text] != nil {
+		p.fail("can't assign to %s", t.describe())
+	}
+	p.next()
+	if attrs && p.skipOp(".") {
+		ns := &nameExpr{name: t.text, line: t.line}
+		return &attrTarget{ns: ns, attr: str(p.expectName().text, Trusted), line: t.line}
+	}
+	return &nameTarget{name: t.text, line: t.line}
 }

@@ -3,14 +3,13 @@ package jinja
 // scope is a place in the template, used while names are bound.
 type scope struct {
 	syms *symbols
-	fn   *function
 	// soft: unknown filters and tests are errors only when they run. inLoop: the place is inside a loop, where no name
 	// may be loop.
 	soft, inLoop bool
 }
 
 func (sc scope) inner(fn *function) scope {
-	return scope{syms: newSymbols(sc.syms, fn), fn: fn, inLoop: sc.inLoop}
+	return scope{syms: newSymbols(sc.syms, fn), inLoop: sc.inLoop}
 }
 
 // resolver binds the names of a template.
@@ -19,25 +18,22 @@ type resolver struct {
 	vars map[string]bool
 }
 
-func (rs *resolver) ref(sc scope, name string) varRef {
-	v := sc.syms.find(name)
-	return varRef{hops: sc.fn.depth - v.fn.depth, slot: v.slot}
+func (sc scope) ref(v *variable) varRef {
+	return varRef{hops: sc.syms.fn.depth - v.fn.depth, slot: v.slot}
 }
 
 // frame returns what a scope loads when it is entered.
 func (rs *resolver) frame(sc scope) frame {
 	var f frame
-	for _, v := range *sc.syms.order {
-		l, ok := sc.syms.loads[v]
-		if !ok || l.param {
+	for _, v := range sc.syms.order {
+		out := load{kind: v.load, slot: v.slot, name: v.name}
+		switch v.load {
+		case loadParam:
 			continue
-		}
-		out := load{kind: l.kind, slot: v.slot, name: l.name}
-		switch l.kind {
 		case loadVar:
-			rs.vars[l.name] = true
+			rs.vars[v.name] = true
 		case loadAlias:
-			out.from = varRef{hops: sc.fn.depth - l.from.fn.depth, slot: l.from.slot}
+			out.from = sc.ref(v.from)
 		}
 		f.loads = append(f.loads, out)
 	}
@@ -47,8 +43,8 @@ func (rs *resolver) frame(sc scope) frame {
 // template binds a whole template. It returns the template's function and its frame.
 func (rs *resolver) template(body []stmt) (*function, frame) {
 	fn := &function{}
-	sc := scope{syms: newSymbols(nil, fn), fn: fn}
-	sc.syms.collect(body)
+	sc := scope{syms: newSymbols(nil, fn)}
+	sc.syms.collect(body, false)
 	rs.stmts(sc, body)
 	return fn, rs.frame(sc)
 }
@@ -77,7 +73,7 @@ func (rs *resolver) stmt(sc scope, st stmt) {
 		rs.expr(sc, st.x)
 		rs.written(sc, st.target)
 	case *setBlockStmt:
-		st.frame = rs.scoped(sc.inner(sc.fn), st.body, st.filter)
+		st.frame = rs.scoped(sc.inner(sc.syms.fn), st.body, st.filter)
 		rs.written(sc, st.target)
 	case *macroStmt:
 		rs.macro(sc, &st.macroDef)
@@ -86,13 +82,13 @@ func (rs *resolver) stmt(sc scope, st stmt) {
 		rs.macro(sc, &st.macroDef)
 		rs.expr(sc, st.call)
 	case *filterStmt:
-		st.frame = rs.scoped(sc.inner(sc.fn), st.body, st.filter)
+		st.frame = rs.scoped(sc.inner(sc.syms.fn), st.body, st.filter)
 	case *withStmt:
-		in := sc.inner(sc.fn)
+		in := sc.inner(sc.syms.fn)
 		for _, t := range st.targets {
-			in.syms.collectTarget(t, true)
+			in.syms.collectTarget(t, true, false)
 		}
-		in.syms.collect(st.body)
+		in.syms.collect(st.body, false)
 		for i, t := range st.targets {
 			rs.target(in, t)
 			rs.expr(sc, st.values[i])
@@ -100,14 +96,14 @@ func (rs *resolver) stmt(sc scope, st stmt) {
 		rs.stmts(in, st.body)
 		st.frame = rs.frame(in)
 	case *generationStmt:
-		st.fn = &function{depth: sc.fn.depth + 1}
+		st.fn = &function{depth: sc.syms.fn.depth + 1}
 		st.frame = rs.scoped(sc.inner(st.fn), st.body, nil)
 	}
 }
 
 // scoped binds a body, and a filter of its text, that have a scope of their own. It returns the scope's frame.
 func (rs *resolver) scoped(in scope, body []stmt, filter expr) frame {
-	in.syms.collect(body)
+	in.syms.collect(body, false)
 	in.syms.collectExpr(filter)
 	rs.stmts(in, body)
 	rs.expr(in, filter)
@@ -117,14 +113,14 @@ func (rs *resolver) scoped(in scope, body []stmt, filter expr) frame {
 func (rs *resolver) forStmt(sc scope, st *forStmt) {
 	rs.expr(sc, st.iter)
 	sc.inLoop = true
-	in, test, other := sc.inner(sc.fn), sc.inner(sc.fn), sc.inner(sc.fn)
+	in, test, other := sc.inner(sc.syms.fn), sc.inner(sc.syms.fn), sc.inner(sc.syms.fn)
 	if st.usesLoop {
 		st.loop = in.syms.param("loop").slot
 	}
-	in.syms.collectTarget(st.target, true)
-	in.syms.collect(st.body)
+	in.syms.collectTarget(st.target, true, false)
+	in.syms.collect(st.body, false)
 	if st.test != nil {
-		test.syms.collectTarget(st.testVar, true)
+		test.syms.collectTarget(st.testVar, true, false)
 		test.syms.collectExpr(st.test)
 		rs.target(test, st.testVar)
 		rs.expr(test, st.test)
@@ -138,7 +134,7 @@ func (rs *resolver) forStmt(sc scope, st *forStmt) {
 
 // macro binds a macro's parameters, defaults and body.
 func (rs *resolver) macro(sc scope, d *macroDef) {
-	d.fn = &function{depth: sc.fn.depth + 1}
+	d.fn = &function{depth: sc.syms.fn.depth + 1}
 	in := sc.inner(d.fn)
 	d.caller = -1
 	explicit := false
@@ -156,7 +152,7 @@ func (rs *resolver) macro(sc scope, d *macroDef) {
 	for _, e := range d.defaults {
 		in.syms.collectExpr(e)
 	}
-	in.syms.collect(d.body)
+	in.syms.collect(d.body, false)
 	for _, p := range d.params {
 		rs.target(in, p)
 	}
@@ -189,9 +185,9 @@ func forbidLoop(sc scope, t target) {
 func (rs *resolver) target(sc scope, t target) {
 	switch t := t.(type) {
 	case *nameTarget:
-		t.ref = rs.ref(sc, t.name)
+		t.ref = sc.ref(sc.syms.find(t.name))
 	case *attrTarget:
-		t.ns.ref = rs.ref(sc, t.ns.name)
+		t.ns.ref = sc.ref(sc.syms.find(t.ns.name))
 	case *tupleTarget:
 		for _, it := range t.items {
 			rs.target(sc, it)
@@ -201,24 +197,14 @@ func (rs *resolver) target(sc scope, t target) {
 
 // expr binds the names of an expression, and its filters and tests.
 func (rs *resolver) expr(sc scope, e expr) {
-	soft := map[expr]bool{}
-	walk(e, func(e expr) {
+	walk(e, sc.soft, func(e expr, soft bool) {
 		switch e := e.(type) {
 		case *nameExpr:
-			e.ref = rs.ref(sc, e.name)
-		case *condExpr:
-			if !soft[e] {
-				walk(e, func(x expr) { soft[x] = true })
-			}
-		case *filterExpr:
-			e.sig = filters[e.name]
-			if e.sig == nil && !sc.soft && !soft[e] {
-				syntaxError(e.line, "No filter named '%s'.", e.name)
-			}
-		case *testExpr:
-			e.sig = tests[e.name]
-			if e.sig == nil && !sc.soft && !soft[e] {
-				syntaxError(e.line, "No test named '%s'.", e.name)
+			e.ref = sc.ref(sc.syms.find(e.name))
+		case *applyExpr:
+			e.sig = builtins[e.what][e.name]
+			if e.sig == nil && !soft {
+				syntaxError(e.line, "No %s named '%s'.", e.what, e.name)
 			}
 		}
 	})

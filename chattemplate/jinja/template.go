@@ -103,6 +103,8 @@ type render struct {
 	act  *activation
 	out  *origin.Builder
 	line int
+	// text is the text of the block whose filters run.
+	text Text
 	// free are builders for reuse.
 	free []*origin.Builder
 
