@@ -5,6 +5,9 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/language"
 )
 
 // MapRunes replaces each character by what f returns for it. The argument i is the byte offset of the character.
@@ -40,7 +43,8 @@ func Upper(t Text) Text {
 	if u, ok := caseASCII(t, strings.ToUpper); ok {
 		return u
 	}
-	return MapRunes(t, func(c rune, _ int) string { return UpperRune(c) })
+	upper := cases.Upper(language.Und)
+	return MapRunes(t, func(c rune, _ int) string { return upper.String(string(c)) })
 }
 
 // Lower is str.lower.
@@ -52,23 +56,10 @@ func Lower(t Text) Text {
 }
 
 // UpperRune returns the upper case of c, which may have several characters.
-func UpperRune(c rune) string {
-	if s, ok := upperSpecial[c]; ok {
-		return s
-	}
-	return string(unicode.ToUpper(c))
-}
+func UpperRune(c rune) string { return cases.Upper(language.Und).String(string(c)) }
 
-// titleRune returns the title case of c, which may have several characters.
-func titleRune(c rune) string {
-	if s, ok := titleSpecial[c]; ok {
-		return s
-	}
-	if s, ok := upperSpecial[c]; ok && unicode.ToTitle(c) == c && !unicode.IsTitle(c) {
-		return s
-	}
-	return string(unicode.ToTitle(c))
-}
+// titleCase returns a caser for the title case of single characters. It is for one goroutine.
+func titleCase() cases.Caser { return cases.Title(language.Und, cases.NoLower) }
 
 // LowerRune returns the lower case of the character c at byte i of s. A sigma at the end of a word has its own form.
 func LowerRune(s string, c rune, i int) string {
@@ -119,9 +110,10 @@ func firstCased(s string) bool {
 
 // Capitalize is str.capitalize: the first character in title case, the rest in lower case.
 func Capitalize(t Text) Text {
+	title := titleCase()
 	return MapRunes(t, func(c rune, i int) string {
 		if i == 0 {
-			return titleRune(c)
+			return title.String(string(c))
 		}
 		return LowerRune(t.s, c, i)
 	})
@@ -129,14 +121,14 @@ func Capitalize(t Text) Text {
 
 // Title is str.title: title case for each letter that does not follow a letter, lower case for the others.
 func Title(t Text) Text {
-	prev := false
+	prev, title := false, titleCase()
 	return MapRunes(t, func(c rune, i int) string {
 		was := prev
 		prev = isCased(c)
 		if was {
 			return LowerRune(t.s, c, i)
 		}
-		return titleRune(c)
+		return title.String(string(c))
 	})
 }
 

@@ -2,8 +2,6 @@
 //
 // A byte is Trusted, Outside or Unseen. Every operation keeps the origin of the bytes it keeps. What it puts in place
 // of a byte has the origin of that byte. Operations charge nothing to a limit; the caller does so.
-//
-// casing.go has Unicode's special upper and title cases.
 package origin
 
 import (
