@@ -3,19 +3,9 @@ package grammar
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"runner/grammar/expr"
 	"runner/grammar/regex"
-)
-
-// The kinds of forms that are made of other forms.
-const (
-	sequenceSource sourceKind = membersSource + 1 + iota
-	anySource
-	repeatSource
-	withoutSource
-	exceptSource
 )
 
 // Sequence is the form of a text of each part, in order.
@@ -28,11 +18,7 @@ func AnyOf(parts ...Source) Source { return composed(anySource, parts) }
 func Repeat(part Source) Source { return composed(repeatSource, []Source{part}) }
 
 // Optional is the form of one text of a part, or nothing.
-func Optional(part Source) Source {
-	s := composed(repeatSource, []Source{part})
-	s.text = "?"
-	return s
-}
+func Optional(part Source) Source { return composed(optionalSource, []Source{part}) }
 
 // Without is the form of any UTF-8 text that does not contain stop.
 func Without(stop string) Source { return Source{kind: withoutSource, text: stop} }
@@ -40,9 +26,7 @@ func Without(stop string) Source { return Source{kind: withoutSource, text: stop
 // Except is the form of the texts of a part that do not contain stop. Every beginning of a text of the part must have a
 // continuation without stop.
 func Except(part Source, stop string) Source {
-	s := composed(exceptSource, []Source{part})
-	s.text = stop
-	return s
+	return composed(exceptSource, []Source{part, Without(stop)})
 }
 
 func composed(kind sourceKind, parts []Source) Source {
@@ -55,9 +39,6 @@ func composed(kind sourceKind, parts []Source) Source {
 
 // compileComposed checks a form that is made of other forms.
 func (s Source) compileComposed(ctx context.Context) (front, error) {
-	if s.kind == withoutSource {
-		return s.compileWithout(ctx)
-	}
 	if len(s.fields) == 0 {
 		return front{}, errors.New("a combined form needs at least one part")
 	}
@@ -69,27 +50,19 @@ func (s Source) compileComposed(ctx context.Context) (front, error) {
 		}
 		total += parts[i].bytes
 	}
-	var without front
-	if s.kind == exceptSource {
-		var err error
-		if without, err = Without(s.text).compile(ctx); err != nil {
-			return front{}, err
-		}
-		total += without.bytes
-	}
 	return front{func(set *expr.Set) expr.ID {
 		ids := make([]expr.ID, len(parts))
 		for i, p := range parts {
 			ids[i] = p.build(set)
 		}
-		switch {
-		case s.kind == exceptSource:
-			return set.And(ids[0], without.build(set))
-		case s.kind == sequenceSource:
+		switch s.kind {
+		case exceptSource:
+			return set.And(ids...)
+		case sequenceSource:
 			return set.Concat(ids...)
-		case s.kind == anySource:
+		case anySource:
 			return set.Union(ids...)
-		case s.text == "?":
+		case optionalSource:
 			return set.Optional(ids[0])
 		}
 		return set.Star(ids[0])
@@ -134,12 +107,4 @@ func (m *Matcher) ForcedByte() (b byte, ok bool) {
 	defer a.mu.Unlock()
 	a.set.Within(forcedWork, a.room(), func() { b, ok = a.set.Forced(m.at) })
 	return b, ok
-}
-
-// isComposed reports whether a form is made of other forms.
-func (k sourceKind) isComposed() bool { return k >= sequenceSource }
-
-// composedName returns the name of such a form.
-func (k sourceKind) composedName() string {
-	return strings.Fields("sequence alternatives repetition text exception")[k-sequenceSource]
 }

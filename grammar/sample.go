@@ -3,6 +3,7 @@ package grammar
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 
 	"runner/grammar/expr"
 )
@@ -111,9 +112,7 @@ func shortest(set *expr.Set, id expr.ID) (string, bool) {
 			for at := i; steps[at].from >= 0; at = steps[at].from {
 				text = append(text, steps[at].b)
 			}
-			for l, r := 0, len(text)-1; l < r; l, r = l+1, r-1 {
-				text[l], text[r] = text[r], text[l]
-			}
+			slices.Reverse(text)
 			return string(text), true
 		}
 		for b := range 256 {

@@ -39,6 +39,12 @@ const (
 	gbnfSource
 	fieldsSource
 	membersSource
+	sequenceSource
+	anySource
+	repeatSource
+	optionalSource
+	withoutSource
+	exceptSource
 )
 
 // Field is one field of an object made with [Fields] or [Members].
@@ -135,11 +141,8 @@ func (s Source) List() []string {
 
 // String names the kind of form. It never shows the content, which may belong to a user.
 func (s Source) String() string {
-	if s.kind.isComposed() {
-		return s.kind.composedName()
-	}
 	return [...]string{"none", "json schema", "json object", "regular expression", "choices", "gbnf", "json fields",
-		"json members"}[s.kind]
+		"json members", "sequence", "alternatives", "repetition", "option", "text", "exception"}[s.kind]
 }
 
 // digest identifies a source by its content.
@@ -218,8 +221,9 @@ func (s Source) compile(ctx context.Context) (front, error) {
 		return s.compileFields(ctx)
 	case membersSource:
 		return s.compileMembers(ctx)
-	}
-	if s.kind.isComposed() {
+	case withoutSource:
+		return s.compileWithout(ctx)
+	case sequenceSource, anySource, repeatSource, optionalSource, exceptSource:
 		return s.compileComposed(ctx)
 	}
 	return front{}, errors.New("no form is given")
