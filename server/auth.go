@@ -88,50 +88,25 @@ func (s *Server) mustLoad(p *wire.Principal, name string) bool {
 	return r == nil || r.Failure() != nil
 }
 
-// reloadEvery is how often the file of API keys is checked for changes.
-const reloadEvery = 2 * time.Second
+// Follow adds something that is read from a file. Serve reads it again when the file changes. It must be called before
+// Serve.
+func (s *Server) Follow(x keys.Source) { s.sources = append(s.sources, x) }
 
-// watchKeys reads the API keys again when their file changes, until ctx ends.
-func (s *Server) watchKeys(ctx context.Context) {
-	if s.cfg.Keys == nil {
-		return
-	}
-	tick := time.NewTicker(reloadEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			s.noteKeys(s.cfg.Keys.Reload())
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// Reload reads the API keys and the files of formats again, and calls Config.Reload. What cannot be read stays as
-// it was; the error is logged.
+// Reload reads again what comes from files, even if they look unchanged. What cannot be read stays as it was; the error
+// is logged.
 func (s *Server) Reload() {
 	s.log.Info("reading the configuration again")
-	if s.cfg.Keys != nil {
-		s.noteKeys(s.cfg.Keys.Reread())
-	}
-	for _, r := range s.reloaders {
-		r.Reread()
-	}
-	for _, reload := range s.cfg.Reload {
-		if err := reload(); err != nil {
-			s.log.Error("the configuration cannot be read again", "error", err)
-		}
-	}
+	s.reread(true)
 }
 
-// noteKeys logs the result of reading the API keys again.
-func (s *Server) noteKeys(changed bool, err error) {
-	switch {
-	case err != nil:
-		s.log.Error("the API keys cannot be read again; the old keys stay in use", "error", err)
-	case changed:
-		s.log.Info("the API keys were read again", "keys", s.cfg.Keys.Len())
+func (s *Server) reread(unchanged bool) {
+	for _, x := range s.sources {
+		switch changed, err := x.Reread(unchanged); {
+		case err != nil:
+			s.log.Error(x.Name+" cannot be read again; the old ones stay in use", "error", err)
+		case changed:
+			s.log.Info(x.Name+" were read again", "number", x.Len())
+		}
 	}
 }
 

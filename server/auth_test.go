@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -8,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -137,7 +140,7 @@ func TestKeysAreReadAgain(t *testing.T) {
 		return s.do(t, http.MethodGet, "/props", "", "X-Api-Key", key).StatusCode
 	}
 	write(`{"keys":[` + entry("second", "key-second", "") + `]`)
-	if s.Reload(); status("key-first") != 200 || !strings.Contains(s.log.String(), "the old keys stay in use") {
+	if s.Reload(); status("key-first") != 200 || !strings.Contains(s.log.String(), "the old ones stay in use") {
 		t.Errorf("%s", s.log)
 	}
 	write(`{"keys":[` + entry("second", "key-second", "") + `]}`)
@@ -147,5 +150,33 @@ func TestKeysAreReadAgain(t *testing.T) {
 	}
 	if strings.Contains(s.log.String(), "key-second") {
 		t.Error("a key is in the log")
+	}
+}
+
+// TestServeWaitsForItsWork has a source that is slow to read. Serve returns after that.
+func TestServeWaitsForItsWork(t *testing.T) {
+	reading, read, over := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	begin := sync.OnceFunc(func() { close(reading) })
+	s := host(t, Config{Sources: []keys.Source{{Name: "slow things", Reread: func(bool) (bool, error) {
+		begin()
+		<-read
+		return false, nil
+	}}}}, fake.Config{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	go func() { over <- s.Serve(ctx, l) }()
+	<-reading
+	stop()
+	select {
+	case <-over:
+		t.Error("it did not wait")
+	case <-time.After(200 * time.Millisecond):
+	}
+	close(read)
+	if err := <-over; err != nil {
+		t.Error(err)
 	}
 }

@@ -1,19 +1,13 @@
 package server
 
 import (
-	"context"
 	"os"
 	"runtime/debug"
 	gometrics "runtime/metrics"
-	"time"
 )
 
-// keepEvery is how often the server checks its memory. If it holds worthFreeing bytes more than after the last time, it
-// gives memory back to the system.
-const (
-	keepEvery    = 2 * time.Second
-	worthFreeing = 64 << 20
-)
+// worthFreeing is how many bytes more than after the last time the server must hold to give memory back to the system.
+const worthFreeing = 64 << 20
 
 // memoryKeeper limits the memory that Go manages to what the machine, its control group and resource limits leave. It
 // gives memory back to the system after a peak. Go alone keeps freed memory for minutes, or longer if nothing is
@@ -45,20 +39,6 @@ func goMemory() (held, released int64) {
 	gometrics.Read(samples)
 	released = int64(samples[1].Value.Uint64())
 	return int64(samples[0].Value.Uint64()) - released, released
-}
-
-// watch checks the memory until ctx ends.
-func (k *memoryKeeper) watch(ctx context.Context) {
-	tick := time.NewTicker(keepEvery)
-	defer tick.Stop()
-	for {
-		k.look()
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 // look sets the limits, which change as models are loaded and unloaded and other programs take memory. It gives memory

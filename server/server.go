@@ -52,8 +52,8 @@ type Config struct {
 	Origins []string
 	// TLS, if not nil, secures the connections.
 	TLS *tls.Config
-	// Reload are called by [Server.Reload] one after the other. Their errors must not contain secrets.
-	Reload []func() error
+	// Sources are what comes from files and has no place here. [Server.Reload] reads them and the keys again.
+	Sources []keys.Source
 	// MaxBody is the maximum length of a request's body in bytes; 0 means 32 MiB.
 	MaxBody int64
 	// MaxTokenize is the maximum length of a body of /tokenize in bytes; 0 means 4 MiB.
@@ -101,8 +101,8 @@ const (
 // closer is a format that works in the background. Close waits for that work until ctx ends, and then ends it.
 type closer interface{ Close(ctx context.Context) }
 
-// reloader is a format with files that can change. Reread reads them again and logs errors.
-type reloader interface{ Reread() }
+// sourced is a format with a file that can change.
+type sourced interface{ Source() keys.Source }
 
 // namer is a format whose clients can give models other names. Named returns the model that was given a name.
 type namer interface {
@@ -139,9 +139,9 @@ type Server struct {
 	// unknown answers requests that have no route.
 	unknown http.Handler
 	// closers are the formats that work in the background.
-	closers   []closer
-	reloaders []reloader
-	namers    []namer
+	closers []closer
+	sources []keys.Source
+	namers  []namer
 	// descriptions are those of the formats.
 	descriptions []fs.FS
 	// cut is done when all runs must end because the server stops.
@@ -183,6 +183,9 @@ func New(cfg Config) *Server {
 	}
 	s.cut, s.cutNow = context.WithCancel(context.Background())
 	s.health = newHealth(s)
+	if s.sources = cfg.Sources; cfg.Keys != nil {
+		s.Follow(cfg.Keys.Source())
+	}
 	common := &common{s}
 	s.Mount(common)
 	s.unknown = s.wrap(unknownRoute, common, wire.Route{Free: true, Handle: s.noRoute})
@@ -196,8 +199,8 @@ func (s *Server) Mount(f wire.Format) {
 	if c, ok := f.(closer); ok {
 		s.closers = append(s.closers, c)
 	}
-	if r, ok := f.(reloader); ok {
-		s.reloaders = append(s.reloaders, r)
+	if x, ok := f.(sourced); ok {
+		s.Follow(x.Source())
 	}
 	if n, ok := f.(namer); ok {
 		s.namers = append(s.namers, n)
@@ -492,9 +495,12 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 			stopped <- hs.Serve(l)
 		}
 	}()
-	go s.health.watch(ctx)
-	go s.watchKeys(ctx)
-	go newMemoryKeeper(s).watch(ctx)
+	var work sync.WaitGroup // in the background
+	defer work.Wait()
+	working, end := context.WithCancel(ctx)
+	defer end()
+	work.Go(func() { s.health.watch(working) })
+	work.Go(func() { s.maintain(working) })
 	select {
 	case err := <-stopped:
 		s.cutNow()
@@ -527,6 +533,25 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	s.cutNow()
 	return errors.Join(err, s.cfg.Pool.Close())
+}
+
+// maintainEvery is how often memory and the files of sources are checked.
+const maintainEvery = 2 * time.Second
+
+// maintain checks them until ctx ends.
+func (s *Server) maintain(ctx context.Context) {
+	memory := newMemoryKeeper(s)
+	tick := time.NewTicker(maintainEvery)
+	defer tick.Stop()
+	for {
+		memory.look()
+		s.reread(false)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // isLoopback reports whether only this machine can reach an address.

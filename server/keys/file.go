@@ -20,20 +20,32 @@ type File struct {
 	seen   os.FileInfo
 }
 
+// Source is what a server reads from a file, and again when the file has changed.
+type Source struct {
+	// Name says what it is, in the plural, such as "the API keys".
+	Name string
+	// Reread reads it again if its file has changed, or even if the file looks unchanged, and reports whether it took
+	// something new. If the file cannot be used, all stays as it was; the error is returned once for each change, and
+	// contains no secret.
+	Reread func(unchanged bool) (changed bool, err error)
+	// Len returns how many there are.
+	Len func() int
+}
+
 // NewFile returns the file at path. It does not look at it yet.
 func NewFile(path string) *File { return &File{path: path} }
 
-// Update reads the file if it was never read or has changed since the last time, and calls use with its content, one
-// call at a time. It reports whether use took something new. An error of [ReadFile] or of use is returned once for each
-// change.
-func (f *File) Update(use func(content []byte) error) (changed bool, err error) {
+// Update reads the file if it was never read or has changed since the last time, or even if it looks unchanged, and
+// calls use with its content, one call at a time. It reports whether use took something new. An error of [ReadFile] or
+// of use is returned once for each change.
+func (f *File) Update(unchanged bool, use func(content []byte) error) (changed bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	info, err := os.Stat(f.path)
 	if err != nil {
 		info = nil
 	}
-	same := f.looked && sameFile(f.seen, info)
+	same := f.looked && !unchanged && sameFile(f.seen, info)
 	f.looked, f.seen = true, info
 	if same {
 		return false, nil
@@ -43,13 +55,6 @@ func (f *File) Update(use func(content []byte) error) (changed bool, err error) 
 		err = use(content)
 	}
 	return err == nil, err
-}
-
-// Forget makes the next Update read the file even if it looks unchanged.
-func (f *File) Forget() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.looked = false
 }
 
 // sameFile reports whether two states of a file are the same; nil means that it is missing.

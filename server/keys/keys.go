@@ -154,34 +154,28 @@ type fileContent struct {
 func Load(path string) (*Set, error) {
 	s := newSet()
 	s.file = NewFile(path)
-	if _, err := s.Reload(); err != nil {
+	if _, err := s.Reread(false); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// Reload reads the file of a set again if it has changed, and reports whether the keys changed. If the file cannot be
-// used the keys stay as they were; the error is returned once for each change. Removed keys are refused from then on,
-// but their running requests go on.
-func (s *Set) Reload() (changed bool, err error) {
+// Source returns the set as a source.
+func (s *Set) Source() Source { return Source{"the API keys", s.Reread, s.Len} }
+
+// Reread reads the file of a set again, see [Source]. Removed keys are refused from then on, but their running requests
+// go on.
+func (s *Set) Reread(unchanged bool) (changed bool, err error) {
 	if s.file == nil {
 		return false, nil
 	}
-	return s.file.Update(func(content []byte) error {
+	return s.file.Update(unchanged, func(content []byte) error {
 		keys, err := parse(content)
 		if err == nil {
 			s.keys.Store(&keys)
 		}
 		return err
 	})
-}
-
-// Reread is Reload for a file that may look unchanged.
-func (s *Set) Reread() (changed bool, err error) {
-	if s.file != nil {
-		s.file.Forget()
-	}
-	return s.Reload()
 }
 
 func decode(content []byte) ([]Entry, error) {

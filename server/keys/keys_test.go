@@ -144,7 +144,7 @@ func TestReload(t *testing.T) {
 	reload := func(changed, failed bool, has ...string) {
 		t.Helper()
 		for i, c := range []bool{changed, false} { // the second time nothing is new
-			got, err := s.Reload()
+			got, err := s.Reread(false)
 			if got != c || (err != nil) != (failed && i == 0) {
 				t.Errorf("changed: %v, %v", got, err)
 			}
@@ -194,7 +194,7 @@ func TestReload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if changed, err := one.Reload(); changed || err != nil {
+	if changed, err := one.Reread(false); changed || err != nil {
 		t.Errorf("a set without a file: %v, %v", changed, err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"runner/generation"
 	"runner/generation/slots"
 	"runner/reasoning"
+	"runner/server/keys"
 	"runner/server/mew/envelope"
 	"runner/server/mew/participant"
 	"runner/server/mew/space"
@@ -77,8 +78,6 @@ const (
 	writeTimeout = 10 * time.Second
 	pingEvery    = 30 * time.Second
 	maxJoining   = 32
-	// reloadEvery is how often the token file is checked for changes.
-	reloadEvery = 2 * time.Second
 )
 
 // principal is the owner of the model's runs. No API key can have this id.
@@ -146,40 +145,18 @@ func New(models wire.Models, cfg Config) *API {
 			cfg.Logger.Error("the model left the space", "error", err)
 		}
 	}()
-	go a.watchTokens()
 	return a
 }
 
-// watchTokens reads the tokens again when their file changes, until the space closes.
-func (a *API) watchTokens() {
-	tick := time.NewTicker(reloadEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-a.closing.Done():
-			return
-		}
-		a.noteTokens(a.cfg.Tokens.Reload())
-	}
-}
-
-// Reread reads the participants' tokens again, even if their file looks unchanged.
-func (a *API) Reread() {
-	a.cfg.Tokens.file.Forget()
-	a.noteTokens(a.cfg.Tokens.Reload())
-}
-
-// noteTokens logs the result of reading the tokens again. If they changed, it disconnects participants that were
-// removed or changed.
-func (a *API) noteTokens(changed bool, err error) {
-	if err != nil {
-		a.cfg.Logger.Error("the participants' tokens cannot be read again; the old tokens stay in use", "error", err)
-	}
-	if changed {
-		a.cfg.Logger.Info("the participants' tokens were read again", "participants", a.cfg.Tokens.Len())
-		a.space.Expel(a.check)
-	}
+// Source returns the participants' tokens. Participants that were removed or changed are disconnected.
+func (a *API) Source() keys.Source {
+	return keys.Source{Name: "the participants' tokens", Len: a.cfg.Tokens.Len,
+		Reread: func(unchanged bool) (changed bool, err error) {
+			if changed, err = a.cfg.Tokens.Reread(unchanged); changed {
+				a.space.Expel(a.check)
+			}
+			return changed, err
+		}}
 }
 
 // check returns why a participant may not stay, or nil.

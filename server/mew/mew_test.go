@@ -945,7 +945,10 @@ func TestTokensAreReadAgain(t *testing.T) {
 	if err := os.WriteFile(s.file, content[:len(content)/2], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(3 * time.Second) // it is looked at every two
+	tokens := s.api.Source()
+	if changed, err := tokens.Reread(false); changed || err == nil {
+		t.Errorf("a broken file: %v, %v", changed, err)
+	}
 	if got := bob.answer(mew.LocalID, bob.say("What is 17 + 25?")); got != "42." {
 		t.Errorf("beside a broken file: %q", got)
 	}
@@ -966,6 +969,9 @@ func TestTokensAreReadAgain(t *testing.T) {
 	}
 	if s.tokens["carol"], err = mew.AddToken(s.file, "carol", envelope.Capabilities{{Kind: "chat"}}); err != nil {
 		t.Fatal(err)
+	}
+	if changed, err := tokens.Reread(false); !changed || err != nil || tokens.Len() != len(f.Participants)+1 {
+		t.Errorf("a changed file: %v, %v, %d tokens", changed, err, tokens.Len())
 	}
 	for p, why := range map[*person]error{alice: space.ErrUnauthorized, boss: space.ErrChanged, calc: space.ErrChanged} {
 		if got := p.ended(); got.Reason != why.Error() {

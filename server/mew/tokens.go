@@ -18,7 +18,7 @@ import (
 	"runner/server/mew/space"
 )
 
-// Tokens are the participants of a space. Only Reload changes them, as a whole. They may be used by several goroutines
+// Tokens are the participants of a space. Only Reread changes them, as a whole. They may be used by several goroutines
 // at once.
 //
 // Their file is {"participants": [{"id", "sha256", "capabilities"}]}: the participant's id, the hexadecimal SHA-256 of
@@ -68,16 +68,15 @@ type tokenEntry struct {
 // LoadTokens reads a token file. On systems with Unix permissions it refuses a file that others may write.
 func LoadTokens(path string) (*Tokens, error) {
 	t := &Tokens{file: keys.NewFile(path)}
-	if _, err := t.Reload(); err != nil {
+	if _, err := t.Reread(false); err != nil {
 		return nil, err
 	}
 	return t, nil
 }
 
-// Reload reads the file again if it has changed, and reports whether the participants changed. If the file cannot be
-// used they stay as they were; the error is returned once for each change.
-func (t *Tokens) Reload() (changed bool, err error) {
-	changed, err = t.file.Update(func(content []byte) error {
+// Reread reads the file again, see [keys.Source].
+func (t *Tokens) Reread(unchanged bool) (changed bool, err error) {
+	changed, err = t.file.Update(unchanged, func(content []byte) error {
 		f, err := decodeTokens(content)
 		if err != nil {
 			return err

@@ -6,6 +6,8 @@ import (
 	"os"
 	"runtime"
 	"sync/atomic"
+
+	"runner/server/keys"
 )
 
 // certificate is the server's TLS certificate, which can be reloaded.
@@ -19,6 +21,17 @@ type certificate struct {
 func (a *App) loadCertificate(chain, key string) (*certificate, error) {
 	c := &certificate{chain: chain, key: key, app: a}
 	return c, c.reload()
+}
+
+// source makes the files be read again on demand alone: the two do not change at once.
+func (c *certificate) source() keys.Source {
+	return keys.Source{Name: "the certificates", Len: func() int { return len(c.pair.Load().Certificate) },
+		Reread: func(unchanged bool) (changed bool, err error) {
+			if unchanged {
+				err = c.reload()
+			}
+			return unchanged && err == nil, err
+		}}
 }
 
 // reload reads the files again. On an error the old certificate stays in use.

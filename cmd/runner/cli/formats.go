@@ -1,10 +1,7 @@
 package cli
 
-import "context"
-
-// mountFormats adds the wire formats to a server. Until ctx ends, the sealing keys are reloaded whenever their file
-// changes.
-func mountFormats(ctx context.Context, o *serveOptions) error {
+// mountFormats adds the wire formats to a server, which reads the sealing keys again whenever their file changes.
+func mountFormats(o *serveOptions) error {
 	path, err := sealKeysPath(o.sealKeys)
 	if err != nil {
 		return err
@@ -12,7 +9,7 @@ func mountFormats(ctx context.Context, o *serveOptions) error {
 	if o.Seal, err = sealKeys(path); err != nil {
 		return err
 	}
-	go followSealKeys(ctx, path, o.Seal, sealReloadEvery, o.Logger)
+	o.Follow(followSealKeys(path, o.Seal))
 	if o.StrictSeal = o.sealed == sealedStrict; o.Recorder.On() {
 		o.Traces = o.Recorder
 	}

@@ -114,7 +114,7 @@ func wholeServerWith(t *testing.T, log io.Writer, o *serveOptions, keyed bool) (
 	o.App, o.Server, o.Logger = newApp(Engine{}, Build{}), s, cfg.Logger
 	o.addRooms()
 	o.sealKeys = filepath.Join(dir, "seal.keys")
-	if err := mountFormats(t.Context(), o); err != nil {
+	if err := mountFormats(o); err != nil {
 		t.Fatal(err)
 	}
 	return testenv.Listen(t, s)

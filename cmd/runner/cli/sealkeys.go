@@ -1,18 +1,15 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
-	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"runner/cmd/runner/flags"
 	"runner/reasoning/seal"
+	"runner/server/keys"
 )
 
 // sealKeysFlag is the flag that names the file.
@@ -35,35 +32,21 @@ func sealKeys(path string) (*seal.Keyring, error) {
 	return keyring, nil
 }
 
-// sealReloadEvery is how often a server checks the file of its sealing keys.
-const sealReloadEvery = 2 * time.Second
-
-// followSealKeys keeps a keyring equal to its file until ctx ends. If the file cannot be used, the old keys stay and
-// the error is logged once.
-func followSealKeys(ctx context.Context, path string, keyring *seal.Keyring, every time.Duration, log *slog.Logger) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	told := ""
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		next, err := seal.Load(path)
-		if err != nil {
-			if err.Error() != told {
-				told = err.Error()
-				log.Error("cannot reload the keys that seal reasoning; the old keys stay in use", "error", err)
-			}
-			continue
-		}
-		told = ""
-		if ids := next.IDs(); !slices.Equal(ids, keyring.IDs()) {
-			keyring.Replace(next)
-			log.Info("reloaded the keys that seal reasoning", "keys", len(ids), "current", ids[0])
-		}
-	}
+// followSealKeys keeps a keyring equal to its file.
+func followSealKeys(path string, keyring *seal.Keyring) keys.Source {
+	file := keys.NewFile(path)
+	x := keys.Source{Name: "the keys that seal reasoning", Len: func() int { return len(keyring.IDs()) },
+		Reread: func(unchanged bool) (bool, error) {
+			return file.Update(unchanged, func([]byte) error {
+				next, err := seal.Load(path)
+				if err == nil {
+					keyring.Replace(next)
+				}
+				return err
+			})
+		}}
+	_, _ = x.Reread(false) // sets what a change is compared with; the next time, an error is told
+	return x
 }
 
 func (a *App) sealKeysCommand() *cobra.Command {

@@ -1,17 +1,11 @@
 package cli
 
 import (
-	"bytes"
-	"context"
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"runner/reasoning/seal"
 )
@@ -40,47 +34,47 @@ func TestServersFollowTheirSealKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
-		ctx, stop := context.WithCancel(t.Context())
-		var following sync.WaitGroup
-		following.Go(func() { followSealKeys(ctx, path, used, time.Second, slog.New(slog.NewTextHandler(&log, nil))) })
-		settle := func() {
-			time.Sleep(3 * time.Second)
-			synctest.Wait()
+	source := followSealKeys(path, used)
+	reread := func(changed, failed bool) {
+		t.Helper()
+		for i, c := range []bool{changed, false} { // the second time nothing is new
+			got, err := source.Reread(false)
+			if got != c || (err != nil) != (failed && i == 0) {
+				t.Errorf("changed: %v, %v", got, err)
+			}
 		}
-		old := used.IDs()[0]
-		rotate(1)
-		settle()
-		if ids := used.IDs(); len(ids) != 2 || ids[1] != old {
-			t.Errorf("the server has %v after a rotation of %s", ids, old)
-		}
-		if text, err := used.Open(home, before); text != "thoughts" || err != nil {
-			t.Errorf("what was sealed before opens as %q, %v", text, err)
-		}
-		kept, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		settle()
-		if len(used.IDs()) != 2 || strings.Count(log.String(), "cannot reload the keys") != 1 {
-			t.Errorf("the server has %v although the file is broken, and logs %s", used.IDs(), log.String())
-		}
-		if err := os.WriteFile(path, kept, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		rotate(0)
-		settle()
-		if _, err := used.Open(home, before); !errors.Is(err, seal.ErrUnknownKey) {
-			t.Errorf("what was sealed under a dropped key is answered with %v", err)
-		}
-		stop()
-		following.Wait()
-		if text := string(kept); strings.Contains(log.String(), strings.Split(text, `"`)[5]) {
-			t.Error("the log contains a key")
-		}
-	})
+	}
+	reread(false, false)
+	old := used.IDs()[0]
+	rotate(1)
+	reread(true, false)
+	if ids := used.IDs(); len(ids) != 2 || ids[1] != old || source.Len() != 2 {
+		t.Errorf("the server has %v after a rotation of %s", ids, old)
+	}
+	if text, err := used.Open(home, before); text != "thoughts" || err != nil {
+		t.Errorf("what was sealed before opens as %q, %v", text, err)
+	}
+	kept, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := strings.Split(string(kept), `"`)[5]
+	if err := os.WriteFile(path, []byte(`{"`+secret), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := source.Reread(false); err == nil || strings.Contains(err.Error(), secret) {
+		t.Errorf("a broken file: %v", err)
+	}
+	reread(false, false)
+	if len(used.IDs()) != 2 {
+		t.Errorf("the server has %v although the file is broken", used.IDs())
+	}
+	if err := os.WriteFile(path, kept, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rotate(0)
+	reread(true, false)
+	if _, err := used.Open(home, before); !errors.Is(err, seal.ErrUnknownKey) {
+		t.Errorf("what was sealed under a dropped key is answered with %v", err)
+	}
 }

@@ -133,7 +133,7 @@ func (a *App) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 		o.Files = append(o.Files, m.model.Files.Parts()...)
 	}
 	o.Server, o.Calls, o.Slots, o.Logger = s, rc.CallMemory, cfg.Slots, cfg.Logger
-	if err := mountFormats(ctx, o); err != nil {
+	if err := mountFormats(o); err != nil {
 		return errors.Join(err, l.Close(), cfg.Pool.Close())
 	}
 	go hangUps.follow(s.Reload)
@@ -387,7 +387,7 @@ func (a *App) serverConfig(o *serveOptions) (server.Config, error) {
 			return cfg, err
 		}
 		cfg.TLS = &tls.Config{GetCertificate: c.get, MinVersion: tls.VersionTLS12}
-		cfg.Reload = append(cfg.Reload, c.reload)
+		cfg.Sources = append(cfg.Sources, c.source())
 	}
 	return cfg, nil
 }
