@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
+	"strings"
 
 	"runner/reasoning"
 )
 
-// maxSteps is the maximum number of steps in a plan.
+// maxSteps is the maximum number of steps in a plan. The schema has it, too.
 const maxSteps = 16
 
 // Plan is what a model would do, in order. None of it has been done.
@@ -29,53 +29,28 @@ type PlanStep struct {
 	Rationale *reasoning.Rationale `json:"rationale,omitempty"`
 }
 
-type object map[string]any
-
-// property is a member of an object of a schema.
-type property struct {
-	name   string
-	schema any
-}
-
-// properties keep their order in JSON. An answer that follows a schema has its members in the schema's order, and the
-// prompt asks for this order.
-type properties []property
-
-func (list properties) MarshalJSON() ([]byte, error) {
-	text := []byte{'{'}
-	for i, p := range list {
-		schema, err := json.Marshal(p.schema)
-		if err != nil {
-			return nil, err
-		}
-		if i > 0 {
-			text = append(text, ',')
-		}
-		text = append(append(strconv.AppendQuote(text, p.name), ':'), schema...)
-	}
-	return append(text, '}'), nil
-}
+// planSchema is the JSON Schema of plans, with TOOLS for the names of tools and TEXT for the schema of a text. An answer
+// has its members in this order, which is that of the prompt.
+const planSchema = `{"type": "object", "additionalProperties": false, "required": ["steps"], "properties": {
+	"steps": {"type": "array", "minItems": 1, "maxItems": 16, "items": {"anyOf": [
+		{"type": "object", "additionalProperties": false, "required": ["tool", "purpose", "rationale"], "properties": {
+			"tool": {"enum": TOOLS},
+			"purpose": TEXT,
+			"rationale": {"type": "object", "additionalProperties": false, "required": ["why"], "properties": {
+				"why": TEXT,
+				"refs": {"type": "array", "items": TEXT, "maxItems": 8},
+				"alternatives": {"type": "array", "maxItems": 8, "items": {
+					"type": "object", "additionalProperties": false, "required": ["option", "rejectedBecause"], "properties": {
+						"option": TEXT, "rejectedBecause": TEXT}}},
+				"confidence": {"type": "number", "minimum": 0, "maximum": 1}}}}},
+		{"type": "object", "additionalProperties": false, "required": ["purpose"], "properties": {"purpose": TEXT}}]}}}}`
 
 // PlanSchema returns the JSON Schema of plans that use the given tools. It requires a rationale for each step with a
 // tool.
 func PlanSchema(tools []string) ([]byte, error) {
-	text := object{"type": "string", "minLength": 1, "maxLength": 280}
-	closed := func(required []string, members ...property) object {
-		return object{"type": "object", "properties": properties(members), "required": required,
-			"additionalProperties": false}
-	}
-	several := func(items any) object { return object{"type": "array", "items": items, "maxItems": 8} }
-	rationale := closed([]string{"why"}, property{"why", text}, property{"refs", several(text)},
-		property{"alternatives", several(closed([]string{"option", "rejectedBecause"}, property{"option", text},
-			property{"rejectedBecause", text}))},
-		property{"confidence", object{"type": "number", "minimum": 0, "maximum": 1}})
-	step := object{"anyOf": []object{
-		closed([]string{"tool", "purpose", "rationale"}, property{"tool", object{"enum": tools}}, property{"purpose", text},
-			property{"rationale", rationale}),
-		closed([]string{"purpose"}, property{"purpose", text}),
-	}}
-	return json.Marshal(closed([]string{"steps"},
-		property{"steps", object{"type": "array", "items": step, "minItems": 1, "maxItems": maxSteps}}))
+	names, err := json.Marshal(tools)
+	return []byte(strings.NewReplacer("TEXT", `{"type": "string", "minLength": 1, "maxLength": 280}`,
+		"TOOLS", string(names)).Replace(planSchema)), err
 }
 
 // ParsePlan reads a plan that uses the given tools. A rationale that cannot be read counts as missing. Other violations
