@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -59,18 +58,8 @@ func (v *value) find(pointer string) *value {
 		return v
 	}
 	for _, token := range strings.Split(pointer, "/")[1:] {
-		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
-		switch {
-		case v == nil:
-			return nil
-		case v.isObject():
-			v = v.get(token)
-		default:
-			i, err := strconv.Atoi(token)
-			if err != nil || i < 0 || i >= len(v.items) {
-				return nil
-			}
-			v = v.items[i]
+		if v = v.child(token); v == nil {
+			break
 		}
 	}
 	return v

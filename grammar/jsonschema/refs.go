@@ -213,20 +213,7 @@ func (c *compiler) walk(home *resource, pointer string) (place, bool) {
 		if at.raw != home.root && c.marks {
 			at.home = c.enter(at.raw, at.home)
 		}
-		switch at.raw.kind {
-		case objectValue:
-			token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
-			at.raw = at.raw.get(token)
-			if at.raw == nil {
-				return at, false
-			}
-		case arrayValue:
-			i, err := strconv.Atoi(token)
-			if err != nil || i < 0 || i >= len(at.raw.items) {
-				return at, false
-			}
-			at.raw = at.raw.items[i]
-		default:
+		if at.raw = at.raw.child(token); at.raw == nil {
 			return at, false
 		}
 	}

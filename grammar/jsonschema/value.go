@@ -49,6 +49,17 @@ func (v *value) get(key string) *value {
 	return nil
 }
 
+// child returns the value that a token of a JSON pointer leads to, or nil.
+func (v *value) child(token string) *value {
+	if v.isObject() {
+		return v.get(strings.NewReplacer("~1", "/", "~0", "~").Replace(token))
+	}
+	if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < len(v.items) {
+		return v.items[i]
+	}
+	return nil
+}
+
 func (v *value) isObject() bool { return v.kind == objectValue }
 
 // id returns the same text for two values if JSON Schema considers them equal: numbers by value, objects in any order.
