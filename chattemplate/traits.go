@@ -20,6 +20,11 @@ const (
 	probeSystem    = "qzs4kd"
 )
 
+// ProbeTools are the tools in probes.
+var ProbeTools = []Tool{{Name: ProbeTool, Description: "d", Parameters: []byte(
+	`{"type": "object", "properties": {"` + ProbeKey + `": {"type": "string", "description": "d"}}, "required": ["` +
+		ProbeKey + `"]}`)}}
+
 // probeLimits keep NewTemplate fast even if a template does much work. Probes are small conversations.
 var probeLimits = jinja.Limits{Steps: 500_000, Output: 4 << 20, Memory: 64 << 20}
 
@@ -63,9 +68,7 @@ func (j *Template) probeTraits() traits {
 	t.system = shows(t, probeSystem, nil, Message{Role: System, Content: probeSystem}, ask) ||
 		!shows(t, ProbeUser, nil, ask)
 
-	tools := []Tool{{Name: ProbeTool, Description: "d", Parameters: []byte(
-		`{"type": "object", "properties": {"` + ProbeKey + `": {"type": "string", "description": "d"}}, "required": ["` +
-			ProbeKey + `"]}`)}}
+	tools := ProbeTools
 	if t.tools = shows(t, ProbeTool, tools, ask); !t.tools {
 		tools = nil
 	}

@@ -293,7 +293,7 @@ func (d *detection) prompts() iter.Seq[string] {
 		for _, msgs := range [][]chattemplate.Message{
 			{probeAsk}, {system, probeAsk}, {probeAsk, probeAnswer, probeAsk}, {probeAsk, probeCalls, probeResult},
 		} {
-			for _, tools := range [][]chattemplate.Tool{nil, probeTools} {
+			for _, tools := range [][]chattemplate.Tool{nil, chattemplate.ProbeTools} {
 				if tools != nil && !d.j.ShowsTools() {
 					continue
 				}

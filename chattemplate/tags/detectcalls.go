@@ -39,15 +39,10 @@ func probeCall(j *chattemplate.Template) (string, bool) {
 				chattemplate.ProbeValue + `"}`}}},
 	}, NoGenerationPrompt: true}
 	if j.ShowsTools() {
-		c.Tools = probeTools
+		c.Tools = chattemplate.ProbeTools
 	}
 	return j.Probe(c)
 }
-
-// probeTools are the tools in probes.
-var probeTools = []chattemplate.Tool{{Name: chattemplate.ProbeTool, Description: "d", Parameters: []byte(
-	`{"type": "object", "properties": {"` + chattemplate.ProbeKey + `": {"type": "string", "description": "d"}}, ` +
-		`"required": ["` + chattemplate.ProbeKey + `"]}`)}}
 
 // probePattern returns a pattern that matches a block with the probe's call in a style.
 func probePattern(s *markup.CallStyle) *regexp.Regexp {
