@@ -46,8 +46,6 @@ type (
 		fn   expr
 		args arguments
 		line int
-		// caller passes on the caller of a call block.
-		caller bool
 	}
 
 	// applyExpr applies a filter or a test. what is the kind, and sig is nil if the name is unknown.

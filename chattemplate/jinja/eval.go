@@ -219,20 +219,15 @@ func (e *callExpr) eval(r *render) Value { return e.evalWith(r, nil) }
 // evalWith evaluates the call. caller is the body of a call block, or nil.
 func (e *callExpr) evalWith(r *render, caller *macro) Value {
 	r.step()
-	var fn Value
+	var obj, fn Value
+	var method *signature
 	if a, ok := e.fn.(*attrExpr); ok {
 		// A method is called directly, without a value for the bound method.
-		obj := a.obj.eval(r)
+		obj = a.obj.eval(r)
 		r.line = a.line
-		if sig := methodOf(obj, a.name.String()); sig != nil {
-			args := e.args.eval(r)
-			if caller != nil {
-				args.kw = append(args.kw, kwArg{"caller", Trusted, caller})
-			}
-			r.line = e.line
-			return r.callNative(sig, obj, &args)
+		if method = methodOf(obj, a.name.String()); method == nil {
+			fn = r.attr(obj, a.name)
 		}
-		fn = r.attr(obj, a.name)
 	} else {
 		fn = e.fn.eval(r)
 	}
@@ -241,6 +236,9 @@ func (e *callExpr) evalWith(r *render, caller *macro) Value {
 		args.kw = append(args.kw, kwArg{"caller", Trusted, caller})
 	}
 	r.line = e.line
+	if method != nil {
+		return r.callNative(method, obj, &args)
+	}
 	return r.call(fn, &args)
 }
 
@@ -252,12 +250,6 @@ func (r *render) call(fn Value, c *callArgs) Value {
 		return r.callNative(f.signature, f.recv, c)
 	case *undefined:
 		r.failUndefined(f)
-	case *joiner:
-		if !f.used {
-			f.used = true
-			return emptyStr
-		}
-		return f.sep
 	}
 	r.typeError("'%s' object is not callable", fn.typeName())
 	return nil

@@ -16,10 +16,15 @@ func init() {
 		return &namespace{r.dictOf("namespace", c)}
 	})
 	globals.add("joiner(sep?)", func(_ *render, _ Value, a []Value) Value {
-		if a[0] == nil {
-			a = []Value{str(", ", Trusted)}
+		next, sep := Value(emptyStr), a[0]
+		if sep == nil {
+			sep = str(", ", Trusted)
 		}
-		return &joiner{sep: a[0]}
+		return &native{signature: &signature{name: "joiner", fn: func(*render, Value, []Value, *callArgs) Value {
+			out := next
+			next = sep
+			return out
+		}}}
 	})
 	globals.add("raise_exception(message)", func(r *render, _ Value, a []Value) Value {
 		msg := r.str(a[0])

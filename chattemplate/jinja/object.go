@@ -31,21 +31,6 @@ type iterFunc func(r *render) (Value, bool)
 
 func (f iterFunc) next(r *render) (Value, bool) { return f(r) }
 
-// charIter yields the characters of a string.
-type charIter struct {
-	t Text
-	i int
-}
-
-func (c *charIter) next(*render) (Value, bool) {
-	if c.i >= c.t.Len() {
-		return nil, false
-	}
-	v, n := charAt(c.t, c.i)
-	c.i += n
-	return v, true
-}
-
 // charAt returns the character at byte i as a string, and its length in bytes.
 func charAt(t Text, i int) (Value, int) {
 	if b := t.String()[i]; b < utf8.RuneSelf {
@@ -93,7 +78,15 @@ func tryIter(v Value) iterator {
 	case *listValue:
 		return &sliceIter{items: v.items}
 	case *strValue:
-		return &charIter{t: v.Text}
+		i := 0
+		return iterFunc(func(*render) (Value, bool) {
+			if i >= v.Len() {
+				return nil, false
+			}
+			c, n := charAt(v.Text, i)
+			i += n
+			return c, true
+		})
 	case *dictValue:
 		return &sliceIter{items: v.keys}
 	case *undefined:
@@ -383,7 +376,7 @@ func (r *render) undefinedMessage(u *undefined) string {
 	switch u.obj.(type) {
 	case noneValue:
 		owner = "None"
-	case *namespace, *joiner:
+	case *namespace:
 		owner = "jinja2.utils." + owner
 	case *macro, *loopContext:
 		owner = "jinja2.runtime." + owner

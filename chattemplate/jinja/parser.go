@@ -326,7 +326,6 @@ func (p *parser) callTag() stmt {
 	if !ok {
 		syntaxError(c.line, "expected call")
 	}
-	call.caller = true
 	c.call = call
 	p.macroBody(&c.macroDef, "endcall")
 	return c

@@ -94,8 +94,6 @@ func (r *render) writeRepr(b *origin.Builder, v Value, depth int) {
 		} else {
 			add("<built-in method " + v.name + " of " + v.recv.typeName() + " object>")
 		}
-	case *joiner:
-		add("<jinja2.utils." + v.typeName() + " object>")
 	default:
 		b.AddText(r.str(v))
 	}

@@ -37,7 +37,7 @@ func init() {
 	is("iterable", func(v Value) bool { return tryIter(v) != nil })
 	is("callable", func(v Value) bool {
 		switch v.(type) {
-		case *macro, *native, *joiner, *undefined:
+		case *macro, *native, *undefined:
 			return true
 		}
 		return false

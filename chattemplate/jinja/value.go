@@ -76,12 +76,6 @@ type native struct {
 	recv Value
 }
 
-// joiner is what the global of the same name makes.
-type joiner struct {
-	sep  Value
-	used bool
-}
-
 func (noneValue) typeName() string   { return "NoneType" }
 func (boolValue) typeName() string   { return "bool" }
 func (intValue) typeName() string    { return "int" }
@@ -96,7 +90,6 @@ func (*macro) typeName() string      { return "Macro" }
 func (*loopContext) typeName() string {
 	return "LoopContext"
 }
-func (*joiner) typeName() string { return "Joiner" }
 
 func (s *strValue) typeName() string {
 	if s.markup {
