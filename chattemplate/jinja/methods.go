@@ -40,12 +40,7 @@ func init() {
 		})
 	}
 	dictMethods.add("get(key, default?)", func(r *render, v Value, a []Value) Value {
-		r.keyWork(a[0])
-		it, ok := v.(*dictValue).get(a[0])
-		if !ok {
-			r.typeError("unhashable type: '%s'", a[0].typeName())
-		}
-		switch {
+		switch it := r.value(v.(*dictValue), a[0]); {
 		case it != nil:
 			return it
 		case a[1] != nil:

@@ -310,10 +310,10 @@ func (r *render) contains(c, v Value) bool {
 		r.work(c.Len())
 		return strings.Contains(c.String(), s.String())
 	case *dictValue:
-		return r.hasKey(c, v)
+		return r.value(c, v) != nil
 	case *dictView:
 		if c.kind == viewKeys {
-			return r.hasKey(c.d, v)
+			return r.value(c.d, v) != nil
 		}
 	case *undefined:
 		return false
@@ -341,13 +341,14 @@ func (r *render) keyWork(key Value) {
 	}
 }
 
-func (r *render) hasKey(d *dictValue, key Value) bool {
+// value returns the value at a key, or nil.
+func (r *render) value(d *dictValue, key Value) Value {
 	r.keyWork(key)
 	v, ok := d.get(key)
 	if !ok {
 		r.typeError("unhashable type: '%s'", key.typeName())
 	}
-	return v != nil
+	return v
 }
 
 // defined fails if v is undefined.

@@ -1,6 +1,7 @@
 package origin
 
 import (
+	"html"
 	"slices"
 	"strings"
 	"unicode"
@@ -322,24 +323,7 @@ func Reverse(t Text) Text {
 
 // EscapeHTML replaces &, <, >, ' and " by HTML entities.
 func EscapeHTML(t Text) Text {
-	if !strings.ContainsAny(t.s, `&<>'"`) {
-		return t
-	}
-	return MapRunes(t, func(c rune, _ int) string {
-		switch c {
-		case '&':
-			return "&amp;"
-		case '<':
-			return "&lt;"
-		case '>':
-			return "&gt;"
-		case '\'':
-			return "&#39;"
-		case '"':
-			return "&#34;"
-		}
-		return string(c)
-	})
+	return MapRunes(t, func(c rune, _ int) string { return html.EscapeString(string(c)) })
 }
 
 // Repeat returns n copies of t in a row.
