@@ -1,11 +1,9 @@
 package mlx
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +14,7 @@ import (
 	"strings"
 
 	"runner/backend"
+	"runner/backend/safetensors"
 	"runner/backend/tokenizer/folder"
 )
 
@@ -92,16 +91,21 @@ func (f *Folder) weights(at folder.Files) error {
 	sum.Write(b)
 	var missing []string
 	for _, file := range files {
-		header, size, err := header(at, file)
-		if errors.Is(err, fs.ErrNotExist) {
+		h, err := safetensors.Read(filepath.Join(string(at), file))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			missing = append(missing, file)
 			continue
-		} else if err != nil {
+		case errors.As(err, new(*fs.PathError)):
 			return err
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return at.Fail(backend.LoadTruncated, "%s %v", file, err)
+		case err != nil:
+			return at.Fail(backend.LoadCorrupt, "%s %v", file, err)
 		}
-		f.Bytes += size
-		sum.Write(header)
-		sum.Write(binary.LittleEndian.AppendUint64(nil, uint64(size)))
+		f.Bytes += h.Size
+		sum.Write(h.Text)
+		sum.Write(binary.LittleEndian.AppendUint64(nil, uint64(h.Size)))
 	}
 	if len(missing) > 0 {
 		return at.Fail(backend.LoadMissing, "%d of %d files with weights are missing: %.200s", len(missing), len(files),
@@ -109,49 +113,4 @@ func (f *Folder) weights(at folder.Files) error {
 	}
 	f.Digest = hex.EncodeToString(sum.Sum(nil))
 	return nil
-}
-
-// header returns the header of a safetensors file and the size of the file. It checks that all tensors are in the file.
-func header(at folder.Files, name string) (header []byte, size int64, err error) {
-	file, err := os.Open(filepath.Join(string(at), name))
-	if err != nil {
-		return nil, 0, err
-	}
-	defer file.Close()
-	stat, err := file.Stat()
-	if err != nil {
-		return nil, 0, err
-	}
-	var first [8]byte
-	if _, err := io.ReadFull(file, first[:]); err != nil {
-		return nil, 0, at.Fail(backend.LoadTruncated, "%s ends in its first bytes", name)
-	}
-	n := binary.LittleEndian.Uint64(first[:])
-	if n > folder.MaxJSON {
-		return nil, 0, at.Fail(backend.LoadCorrupt, "%s is not a safetensors file", name)
-	}
-	if int64(n) > stat.Size()-8 {
-		return nil, 0, at.Fail(backend.LoadTruncated, "%s ends in its header", name)
-	}
-	header = make([]byte, n)
-	if _, err := io.ReadFull(file, header); err != nil {
-		return nil, 0, at.Fail(backend.LoadTruncated, "%s ends in its header", name)
-	}
-	var tensors map[string]struct {
-		Offsets [2]int64 `json:"data_offsets"`
-	}
-	if err := json.Unmarshal(bytes.TrimRight(header, " "), &tensors); err != nil {
-		return nil, 0, at.Fail(backend.LoadCorrupt, "the header of %s is damaged: %v", name, err)
-	}
-	end := int64(0)
-	for tensor, t := range tensors {
-		if t.Offsets[0] < 0 || t.Offsets[1] < t.Offsets[0] {
-			return nil, 0, at.Fail(backend.LoadCorrupt, "%s has no possible place for %.80q", name, tensor)
-		}
-		end = max(end, t.Offsets[1])
-	}
-	if whole := 8 + int64(n) + end; stat.Size() < whole {
-		return nil, 0, at.Fail(backend.LoadTruncated, "%s ends after %d of %d bytes", name, stat.Size(), whole)
-	}
-	return header, stat.Size(), nil
 }

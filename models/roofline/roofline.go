@@ -6,16 +6,11 @@
 package roofline
 
 import (
-	"encoding/binary"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"os"
 	"strconv"
 	"strings"
 
 	"runner/backend/gguf"
+	"runner/backend/safetensors"
 )
 
 // LeastPerToken is how many bytes a token must read for an estimate. Fewer may lie in the caches of the processor, and
@@ -97,58 +92,17 @@ func (w *weights) total() int64 {
 	return w.read + w.table
 }
 
-// maxHeader limits the header of a file of safetensors, in bytes.
-const maxHeader = 64 << 20
-
-var errHeader = errors.New("the header of safetensors is damaged")
-
 // Safetensors is [GGUF] for a model whose weights are files of safetensors. experts is what its configuration says.
 func Safetensors(files []string, experts Share) (int64, error) {
 	var w weights
 	for _, path := range files {
-		tensors, err := header(path)
+		h, err := safetensors.Read(path)
 		if err != nil {
 			return 0, err
 		}
-		for name, t := range tensors {
-			if bytes := t.Offsets[1] - t.Offsets[0]; bytes > 0 {
-				w.add(name, bytes, experts)
-			}
+		for name, bytes := range h.Tensors {
+			w.add(name, bytes, experts)
 		}
 	}
 	return w.total(), nil
-}
-
-// tensor is what the header of safetensors says of one.
-type tensor struct {
-	Offsets [2]int64 `json:"data_offsets"`
-}
-
-// header reads the header of a file of safetensors.
-func header(path string) (map[string]tensor, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	var length uint64
-	if err := binary.Read(f, binary.LittleEndian, &length); err != nil || length > maxHeader ||
-		int64(length) > info.Size()-8 {
-		return nil, errHeader
-	}
-	var tensors map[string]tensor
-	if err := json.NewDecoder(io.LimitReader(f, int64(length))).Decode(&tensors); err != nil {
-		return nil, fmt.Errorf("%w: %w", errHeader, err)
-	}
-	delete(tensors, "__metadata__")
-	for _, t := range tensors {
-		if t.Offsets[0] < 0 || t.Offsets[1] < t.Offsets[0] || t.Offsets[1] > info.Size() {
-			return nil, errHeader
-		}
-	}
-	return tensors, nil
 }
