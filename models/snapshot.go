@@ -66,8 +66,10 @@ func (a state) written(b state) bool { return a.size != b.size || a.modified != 
 
 // Snapshot opens the files as they are now. A folder may have others than when it was found.
 func (m Model) Snapshot() (*Snapshot, error) {
-	if now, ok, err := folder(m.Path); m.Source == Folder && ok && err == nil {
-		m.Files = now.Files
+	if m.Source == Folder {
+		if now, ok, err := folder(m.Path); ok && err == nil {
+			m.Files = now.Files
+		}
 	}
 	return Take(m.Files.Parts())
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"runner/hint"
 )
 
 var segmentNames = []string{"header", "reasoning", "summary", "preamble", "tool_call", "answer"}
@@ -110,19 +112,12 @@ func (s *Strategy) UnmarshalText(b []byte) error {
 	return err
 }
 
-// ValueError says that a text is not a value of an enumeration.
-type ValueError struct {
-	// What is the enumeration's name, for instance "visibility". Value is the text, cut if it is long.
-	What, Value string
-	Allowed     []string
+// unknown is the error of a text that is not a value of an enumeration with a name, for instance "visibility".
+func unknown(what, value string, names []string) error {
+	allowed := strings.Join(names, ", ")
+	return &hint.Error{Text: fmt.Sprintf("%s %q is not one of %s", what, value, allowed),
+		Advice: hint.Advice("use one of " + allowed)}
 }
-
-func (e *ValueError) Error() string {
-	return fmt.Sprintf("%s %q is not one of %s", e.What, e.Value, strings.Join(e.Allowed, ", "))
-}
-
-// Hint tells the user what to do next.
-func (e *ValueError) Hint() string { return "use one of " + strings.Join(e.Allowed, ", ") }
 
 func nameOf(names []string, i int) string {
 	if i < len(names) {
@@ -133,7 +128,7 @@ func nameOf(names []string, i int) string {
 
 func marshalName(names []string, i int, what string) ([]byte, error) {
 	if i >= len(names) {
-		return nil, &ValueError{What: what, Value: fmt.Sprint(i), Allowed: names}
+		return nil, unknown(what, fmt.Sprint(i), names)
 	}
 	return []byte(names[i]), nil
 }
@@ -145,7 +140,7 @@ func parseName(names []string, s, what string) (int, error) {
 		if len(s) > most {
 			s = strings.ToValidUTF8(s[:most], "") + "…"
 		}
-		return 0, &ValueError{What: what, Value: s, Allowed: slices.Clone(names)}
+		return 0, unknown(what, s, names)
 	}
 	return i, nil
 }

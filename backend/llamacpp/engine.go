@@ -71,9 +71,6 @@ var ErrIncompatible = errors.New("llama.cpp does not match its declarations; bui
 // Version is the engine's version.
 func (e *Engine) Version() string { return e.facts.Version }
 
-// Folder is where the engine's libraries are. It is empty for the compiled-in engine.
-func (e *Engine) Folder() string { return e.facts.Folder }
-
 // Kernels says which kernels compute on the CPU, for people to read.
 func (e *Engine) Kernels() string {
 	switch {

@@ -22,16 +22,6 @@ type System struct {
 	Kernels string
 }
 
-// SystemInfo returns what the compiled-in engine can use, and starts it if necessary. It may be called from any
-// goroutine.
-func SystemInfo() (System, error) {
-	e, err := BuiltIn()
-	if err != nil {
-		return System{}, err
-	}
-	return e.System(), nil
-}
-
 // System returns what the engine can use.
 func (e *Engine) System() System {
 	s := System{Machine: machine.Now(), Devices: e.devices(), Libraries: e.libraries, Kernels: e.facts.Kernels}

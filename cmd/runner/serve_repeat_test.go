@@ -15,10 +15,11 @@ import (
 // repeats reports whether a token's logits depend only on its sequence on this machine.
 func repeats(t *testing.T) bool {
 	t.Helper()
-	s, err := llamacpp.SystemInfo()
+	e, err := llamacpp.BuiltIn()
 	if err != nil {
 		t.Fatal(err)
 	}
+	s := e.System()
 	return s.Kernels != "" && len(s.Devices) == 0 // a GPU has other kernels
 }
 

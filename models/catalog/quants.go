@@ -126,7 +126,12 @@ func Part(file string) (first string, part, count int, ok bool) {
 	if part < 1 || part > count {
 		return "", 0, 0, false
 	}
-	return fmt.Sprintf("%s-%05d-of-%05d%s", m[1], 1, count, m[4]), part, count, true
+	return partOf(m, 1, count), part, count, true
+}
+
+// partOf returns the path of a part of a split model, of whose files m has a name.
+func partOf(m []string, part, count int) string {
+	return fmt.Sprintf("%s-%05d-of-%05d%s", m[1], part, count, m[4])
 }
 
 // Parts returns the paths of all parts of the split model that file belongs to, or file alone.
@@ -138,7 +143,7 @@ func Parts(file string) []string {
 	m := splitName.FindStringSubmatch(file)
 	parts := make([]string, count)
 	for i := range parts {
-		parts[i] = fmt.Sprintf("%s-%05d-of-%05d%s", m[1], i+1, count, m[4])
+		parts[i] = partOf(m, i+1, count)
 	}
 	return parts
 }

@@ -93,6 +93,17 @@ func Find(c cache.Cache, n names.Name) (repo cache.Repo, found []catalog.Entry) 
 	return repo, nil
 }
 
+// Whole returns the first model in a cache that a name means and that is whole.
+func Whole(c cache.Cache, n names.Name) (catalog.Entry, bool) {
+	_, found := Find(c, n)
+	for _, m := range found {
+		if m.Problem == "" {
+			return m, true
+		}
+	}
+	return catalog.Entry{}, false
+}
+
 // InRepo returns the models of the main revision of a repository in the cache.
 func InRepo(r cache.Repo) []catalog.Entry {
 	commit, err := r.Main()

@@ -23,7 +23,6 @@ import (
 	"runner/models/catalog"
 	"runner/models/hub"
 	"runner/models/installed"
-	"runner/models/names"
 )
 
 // Errors of this package, wrapped. The others are those of packages names, catalog, hub and download, and of the disk.
@@ -180,19 +179,8 @@ func (l *Library) Has(name string) bool {
 	if err != nil {
 		return false
 	}
-	_, ok := l.whole(n)
+	_, ok := installed.Whole(l.cfg.Cache, n)
 	return ok
-}
-
-// whole returns the first model in the cache that a name means and that is whole.
-func (l *Library) whole(n names.Name) (catalog.Entry, bool) {
-	_, found := installed.Find(l.cfg.Cache, n)
-	for _, m := range found {
-		if m.Problem == "" {
-			return m, true
-		}
-	}
-	return catalog.Entry{}, false
 }
 
 // Remove removes a further name, or else the model that a name means, with the bytes that no other model uses. Errors

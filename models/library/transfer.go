@@ -10,6 +10,7 @@ import (
 
 	"runner/models/hub"
 	"runner/models/hub/download"
+	"runner/models/installed"
 	"runner/models/names"
 	"runner/models/pull"
 )
@@ -150,7 +151,7 @@ func (l *Library) run(ctx context.Context, t *transfer, n names.Name) (string, e
 	}
 	plan, err := pull.NewPlan(ctx, client, l.cfg.Cache, n, memory)
 	if e := (*hub.Error)(nil); errors.As(err, &e) && (e.Kind == hub.Offline || e.Temporary) {
-		if m, ok := l.whole(n); ok {
+		if m, ok := installed.Whole(l.cfg.Cache, n); ok {
 			l.cfg.Log.Warn("a pulled model is here, but the hub does not say whether it is the newest", "error", err)
 			return m.Spelled(), nil
 		}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 
+	"runner/hint"
 	"runner/reasoning"
 )
 
@@ -18,24 +19,15 @@ const (
 	maxEvents = 100_000
 )
 
-// TraceError says which line of a text is not a trace event, and why.
-type TraceError struct {
-	// Line is the number of the line, from 1.
-	Line int
-	Err  error
+// notTrace says which line of a text, from 1, is not a trace event, and why.
+func notTrace(line int, err error) error {
+	return &hint.Error{Text: fmt.Sprintf("line %d of the trace: %v", line, err), Err: err,
+		Advice: "give JSON lines as run --output decisions writes them"}
 }
-
-func (e *TraceError) Error() string { return fmt.Sprintf("line %d of the trace: %v", e.Line, e.Err) }
-
-// Unwrap returns the cause.
-func (e *TraceError) Unwrap() error { return e.Err }
-
-// Hint tells the user what to do next.
-func (e *TraceError) Hint() string { return "give JSON lines as run --output decisions writes them" }
 
 // Read reads a trace in JSON lines and returns the debriefs of its runs, in the order in which the runs began. It reads
 // traces of a [Tracer] and of Reactive Agents. It skips events of unknown kinds and an incomplete last line. A text
-// that is not a trace is a *TraceError. Other errors are those of the reader.
+// that is not a trace is an error with a hint. Other errors are those of the reader.
 func Read(from io.Reader) ([]*Debrief, error) {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, maxLine)
@@ -62,7 +54,7 @@ func Read(from io.Reader) ([]*Debrief, error) {
 			break // the run was killed while it wrote this line
 		}
 		if err != nil {
-			return nil, &TraceError{n, err}
+			return nil, notTrace(n, err)
 		}
 		run := runs[e.RunID]
 		if run == nil {
@@ -74,11 +66,11 @@ func Read(from io.Reader) ([]*Debrief, error) {
 	}
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		return nil, &TraceError{n + 1, fmt.Errorf("it has more than %d bytes", maxLine)}
+		return nil, notTrace(n+1, fmt.Errorf("it has more than %d bytes", maxLine))
 	case err != nil:
 		return nil, err
 	case len(order) == 0:
-		return nil, &TraceError{1, errors.New("the trace is empty")}
+		return nil, notTrace(1, errors.New("the trace is empty"))
 	}
 	for _, run := range runs {
 		run.finish()

@@ -30,14 +30,8 @@ func (s *stats) add(r generation.Reply, info backend.Info, loaded time.Duration)
 		return
 	}
 	s.last, s.info, s.loaded = &r, info, loaded
-	u := r.Result.Usage
 	s.answers++
-	s.usage.Prompt += u.Prompt
-	s.usage.Cached += u.Cached
-	s.usage.Completion += u.Completion
-	s.usage.Reasoning += u.Reasoning
-	s.usage.Answer += u.Answer
-	s.usage.Summary += u.Summary
+	s.usage.Add(&r.Result.Usage)
 	s.decode += r.Result.Timing.Decode
 	s.first += r.Result.Timing.FirstToken
 }

@@ -293,19 +293,15 @@ func broken(line string, width int) string {
 }
 
 // noteWidth is the width of the terminal on standard error, in columns.
-func (a *App) noteWidth() int {
-	if width, _, err := term.GetSize(int(a.err.Fd())); err == nil && width > 0 {
-		return max(width, 40)
-	}
-	return help.PlainWidth
-}
+func (a *App) noteWidth() int { return widthOf(a.err) }
 
 // helpWidth returns the width for help, in columns.
-func (a *App) helpWidth() int {
-	if a.outTerminal {
-		if width, _, err := term.GetSize(int(a.out.Fd())); err == nil && width > 0 {
-			return max(width, 40)
-		}
+func (a *App) helpWidth() int { return widthOf(a.out) }
+
+// widthOf returns the width of a terminal, or that of text that goes elsewhere.
+func widthOf(f *os.File) int {
+	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+		return max(width, 40)
 	}
 	return help.PlainWidth
 }

@@ -12,6 +12,7 @@ import (
 	"runner/cmd/runner/render"
 	"runner/cmd/runner/settings"
 	"runner/generation"
+	"runner/hint"
 	"runner/reasoning/trace/keys"
 )
 
@@ -104,20 +105,18 @@ func errorLine(err error) string {
 
 // adviceOf returns an error's advice. It adds the name of the flag to follow it with, which the error may not know.
 func adviceOf(err error) string {
-	var hinted interface{ Hint() string }
-	if !errors.As(err, &hinted) || hinted.Hint() == "" {
-		switch {
-		case errors.Is(err, syscall.ENOSPC):
-			return "free some space, or write elsewhere"
-		case errors.Is(err, keys.ErrWeak):
-			return "choose another one, in " + passphraseVariable + " or --passphrase-file, or type it"
-		}
-		return ""
+	advice, long := hint.Of(err), (*generation.PromptTooLongError)(nil)
+	switch {
+	case advice != "" && errors.As(err, &long):
+		return advice + " (--ctx-size)"
+	case advice != "":
+		return advice
+	case errors.Is(err, syscall.ENOSPC):
+		return "free some space, or write elsewhere"
+	case errors.Is(err, keys.ErrWeak):
+		return "choose another one, in " + passphraseVariable + " or --passphrase-file, or type it"
 	}
-	if long := (*generation.PromptTooLongError)(nil); errors.As(err, &long) {
-		return hinted.Hint() + " (--ctx-size)"
-	}
-	return hinted.Hint()
+	return ""
 }
 
 func exitCode(err error) int {

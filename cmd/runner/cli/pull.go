@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"runner/models/catalog"
 	"runner/models/hub"
 	"runner/models/hub/download"
+	"runner/models/installed"
 	"runner/models/names"
 	"runner/models/pull"
 )
@@ -98,13 +98,9 @@ func (a *App) pull(ctx context.Context, name string, asJSON bool) error {
 }
 
 // pulledBefore finds the whole model that a name means in the Hugging Face cache.
-func pulledBefore(name string) (m catalog.Entry, ok bool) {
-	_, _, found, _ := inCache(name) // what is wrong is said when the pull is planned
-	i := slices.IndexFunc(found, func(e catalog.Entry) bool { return e.Problem == "" })
-	if i < 0 {
-		return m, false
-	}
-	return found[i], true
+func pulledBefore(name string) (catalog.Entry, bool) {
+	n, _ := names.Parse(name, models.Hosts()...) // what is wrong is said when the pull is planned
+	return installed.Whole(cache.Default(), n)
 }
 
 // ready says that a model is here.

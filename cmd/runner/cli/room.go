@@ -170,18 +170,10 @@ func (o *runOptions) addRooms(a *App, recorded Recorded) {
 	o.record, o.traceFlags = a.recorder(recorded)
 	for _, r := range registered {
 		if r.Ask != nil {
-			o.rooms = append(o.rooms, r.Ask(a, &o.request))
+			asking := r.Ask(a, &o.request)
+			o.rooms, o.roomFlags = append(o.rooms, asking), append(o.roomFlags, asking.Flags)
 		}
 	}
-}
-
-// roomFlags are the flags of the rooms.
-func (o *runOptions) roomFlags() flags.Table {
-	list := make([]flags.Table, len(o.rooms))
-	for i, r := range o.rooms {
-		list[i] = r.Flags
-	}
-	return flags.List(list...)
 }
 
 // addRooms adds what the rooms have for a command serve.
@@ -190,7 +182,8 @@ func (o *serveOptions) addRooms() {
 		Usage: "keep sealed traces of the runs whose requests ask for it (reasoning_encrypt)"})
 	for _, r := range registered {
 		if r.Serve != nil {
-			o.rooms = append(o.rooms, r.Serve(&o.Host))
+			serving := r.Serve(&o.Host)
+			o.rooms, o.roomFlags = append(o.rooms, serving), append(o.roomFlags, serving.Flags)
 		}
 	}
 }

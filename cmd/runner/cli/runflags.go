@@ -19,9 +19,10 @@ type runOptions struct {
 	// isolation says whether the model gets a process of its own.
 	isolation Isolation
 	remote    RemoteFlags
-	// rooms are what the rooms add.
-	rooms []Asking
-	form  formOptions
+	// rooms are what the rooms add, and roomFlags their flags.
+	rooms     []Asking
+	roomFlags []flags.Table
+	form      formOptions
 
 	name         string
 	system       string
@@ -73,7 +74,7 @@ func (o *runOptions) flags() flags.Table {
 			rationaleFlag(&o.request.Rationale),
 			flags.Switch("plan", &o.plan, "write a plan that uses the functions of --tools as JSON, with the reason for each "+
 				"step; nothing is called")),
-		o.roomFlags(),
+		flags.List(o.roomFlags...),
 		flags.Topic("Length",
 			flags.Int("max-tokens", &o.request.MaxTokens, 0, 0, math.MaxInt,
 				"generate at most `N` tokens, reasoning included (0: what fits into the context)", flags.Short("n")),

@@ -22,8 +22,9 @@ import (
 // serveOptions are the flags of serve.
 type serveOptions struct {
 	Host
-	// rooms are what the rooms add.
-	rooms []Serving
+	// rooms are what the rooms add, and roomFlags their flags.
+	rooms     []Serving
+	roomFlags []flags.Table
 
 	host string
 	port int
@@ -82,7 +83,7 @@ func (o *serveOptions) flags() flags.Table {
 		flags.Topic("Loading models", modelFlags(&o.model), draftsFlag(&o.runner.Drafts), o.isolation.flags()),
 		flags.Topic("Engine at an address", o.remote.flags()),
 		flags.Topic("Traces", o.traceFlags),
-		o.roomFlags(),
+		flags.List(o.roomFlags...),
 		flags.Topic("Log",
 			flags.Name("log-format", &o.logFormat, logText, []string{logText, logJSON}, "form of the log on standard error",
 				flags.Common),
@@ -90,15 +91,6 @@ func (o *serveOptions) flags() flags.Table {
 			flags.Switch("log-content", &o.server.LogContent,
 				"log prompts and answers too, and reasoning that a request shows; for debugging only")),
 	).Showing("gpu-layers")
-}
-
-// roomFlags are the flags of the rooms.
-func (o *serveOptions) roomFlags() flags.Table {
-	list := make([]flags.Table, len(o.rooms))
-	for i, r := range o.rooms {
-		list[i] = r.Flags
-	}
-	return flags.List(list...)
 }
 
 func (o *serveOptions) addressFlags() flags.Table {

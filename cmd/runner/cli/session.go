@@ -49,7 +49,7 @@ func (s *Session) Flags() flags.Table {
 		rationaleFlag(&o.request.Rationale),
 		flags.Int("max-tokens", &o.request.MaxTokens, 0, 0, math.MaxInt,
 			"generate at most `N` tokens in a turn, reasoning included (0: what fits into the context)", flags.Short("n")),
-		o.roomFlags(),
+		flags.List(o.roomFlags...),
 		flags.Topic("Sampling", samplingFlags(&o.request.Sampling), flags.Seed("seed", &o.seed,
 			"seed `N` of every turn (default: random)", flags.Short("s"))),
 		flags.Topic("Loading the model", modelFlags(&o.model), draftsFlag(&o.drafts), o.isolation.flags(),
