@@ -114,7 +114,7 @@ run: build ## build, then ask the bundled model two questions: one with its reas
 at_a_time = $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 
 .PHONY: test
-test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests on the bundled model, packaging
+test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests on the bundled model
 	@[ -d ../shared/conformance ] || \
 	  echo "note: without ../shared/conformance the tests against public reference data are skipped"
 	@command -v curl >/dev/null && command -v jq >/dev/null || \
@@ -136,22 +136,23 @@ test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests
 	  $(GO) test -p $(at_a_time) $$packages
 	@echo "packages that link the engine, and end-to-end tests"
 	@$(GO) test -timeout 25m $(engine_pkgs)
-	@echo "package grammar against llama.cpp's own grammar engine, and products with weights stored by llama.cpp"
-	@$(GO) test -tags peer -run '(Masks|Refusals)Agree$$|^TestProducts$$' ./backend/llamacpp ./backend/llamacpp/kernels
 	@scripts/fuzz.sh 1s
-	@$(MAKE) --no-print-directory package-check
 
 # These tests measure times, so that nothing else may run.
 attacks = ^Test(Attacks|LargeBodies|MEWFloods|EndlessStreamsShareTheirPlaces|LongPromptsAreReadBeside|DraftsTakeNoLonger)$$
 
 .PHONY: test-long
-test-long: toolchain ## soak tests, crash rounds, attacks, long fuzzing (four hours; LONG=10m per fuzz target)
+test-long: toolchain ## what a release needs: soak tests, crash rounds, attacks, peers, packages, long fuzzing (four hours)
 	RUNNER_LONG=1 $(GO) test -timeout 90m -skip '$(attacks)' $(engine_pkgs)
-	RUNNER_LONG=1 $(GO) test -tags peer -timeout 60m -run '(Masks|Refusals)Agree$$' ./backend/llamacpp
+	@echo "package grammar against llama.cpp's own grammar engine, and products with weights stored by llama.cpp"
+	RUNNER_LONG=1 $(GO) test -tags peer -timeout 60m -run '(Masks|Refusals)Agree$$|^TestProducts$$' \
+	  ./backend/llamacpp ./backend/llamacpp/kernels
 	RUNNER_LONG=1 $(GO) test -timeout 120m -count 1 -v -run '$(attacks)' ./cmd/runner
 	RUNNER_LONG=1 $(GO) test -race -timeout 60m -skip '^TestSpeed$$' $(pure_pkgs)
 	RUNNER_LONG=1 $(GO) test -timeout 20m -count 1 -v -run '^TestSpeed$$' ./models/hub/download
 	ENGINE=1 scripts/fuzz.sh $(or $(LONG),2m)
+	@$(MAKE) --no-print-directory package-check
+	@$(MAKE) --no-print-directory test-clients-engines
 
 .PHONY: engines
 engines: ## install a llama.cpp in shared libraries and the headers of its versions, for tests (needs npm and cargo)
@@ -165,10 +166,13 @@ check-mac: toolchain ## check Metal and MLX on Apple silicon and write a report,
 check-gpu: toolchain ## check an NVIDIA GPU and write a report, check-gpu.txt (ENGINE=DIR: a llama.cpp release for CUDA)
 	@scripts/check_hardware.sh gpu
 
-FOLDER_ENGINE := $(CURDIR)/.cache/engines/llama.cpp-0.5.0
 .PHONY: test-clients
 test-clients: build ## test bin/runner serve with the official clients for Node and Python (skips missing languages)
 	@cmd/runner/clients/test.sh
+
+FOLDER_ENGINE := $(CURDIR)/.cache/engines/llama.cpp-0.5.0
+.PHONY: test-clients-engines
+test-clients-engines: build ## test some clients again, with an engine in a folder and in front of a llama-server
 	@if [ -d "$(FOLDER_ENGINE)" ]; then \
 	  echo "some clients again, with the engine in $(FOLDER_ENGINE)"; \
 	  cmd/runner/clients/test.sh short --engine "$(FOLDER_ENGINE)"; \
