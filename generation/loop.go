@@ -33,9 +33,6 @@ type Turns interface {
 	// Emit adds an event to the trace, and passes it to the reader if the visibility shows it. Events before the first
 	// turn follow Started.
 	Emit(e reasoning.Event)
-	// Seal returns the sealed reasoning of the request; empty if the request does not ask for it, or if there is none. If
-	// it cannot be sealed, the request warns. calls reports whether calls wait for the client.
-	Seal(thoughts string, calls bool) string
 	// Done ends the request with its result.
 	Done(result *reasoning.Result) error
 	// Remember keeps something about a call until the client sends the call back. Recall returns it for the first call of

@@ -19,9 +19,9 @@ type Observer interface {
 	Trace(ctx context.Context, run *TracedRun) (Recorder, error)
 	// CallID returns the id of a call, by the call's number in the run from 0. Empty lets the runner choose the id.
 	CallID(number int) string
-	// Seal returns the sealed reasoning of a run whose request asks for it, if there was any. calls reports whether the
-	// run called a tool of the client. It must not keep the text.
-	Seal(thoughts string, calls bool) (string, error)
+	// Seal returns the sealed value of reasoning that has ended, in a run whose request asks for it. A run may reason
+	// several times, and its values belong together in their order. It must not keep the text.
+	Seal(thoughts string) (string, error)
 	// Generated is called for each token that the run generates, those of the summary included.
 	Generated()
 	// Account gets the usage of a run that was begun, once, however the run ended, perhaps after Generate has returned.
@@ -44,7 +44,7 @@ func (Unobserved) Trace(context.Context, *TracedRun) (Recorder, error) { return 
 func (Unobserved) CallID(int) string { return "" }
 
 // Seal implements [Observer].
-func (Unobserved) Seal(string, bool) (string, error) { return "", nil }
+func (Unobserved) Seal(string) (string, error) { return "", nil }
 
 // Generated implements [Observer].
 func (Unobserved) Generated() {}

@@ -71,7 +71,7 @@ type Request struct {
 	Rationale bool `json:"rationale,omitempty" raw:"no"`
 	// Score asks the model for its confidence, from 0 to 1, if the strategy is json.
 	Score bool `json:"score,omitempty" raw:"no"`
-	// Seal has the observer seal the run's whole reasoning, whatever the visibility. Result.Sealed holds the value.
+	// Seal has the observer seal all reasoning of the run, whatever the visibility. Each value comes in an event Sealed.
 	Seal bool `json:"-" raw:"no"`
 
 	// MaxTokens is the maximum number of tokens to generate, including reasoning but not the summary pass. 0 means as

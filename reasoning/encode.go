@@ -14,10 +14,10 @@ import (
 // omitted:
 //
 //	type       started, segment_start, segment_delta, segment_end, warning, strategy_switched, decision, assumption,
-//	           curated, delegation_start, delegation_end, instructed, prompt_scored, done
+//	           curated, delegation_start, delegation_end, instructed, prompt_scored, sealed, summary_settled, done
 //	segment    reasoning, summary, preamble, tool_call, answer; with the segment types
 //	text       a delta's text, a warning's message, the reason of a switch, what was kept from the model, an
-//	           instruction
+//	           instruction, a sealed value
 //	code       a warning's code, what was done to the prompt, an instruction's label
 //	specialist the id of the delegation that a segment was written in
 //	delegation {id, by, prompt_length, shown, steps, outcome}; with the delegation types
@@ -25,7 +25,7 @@ import (
 //	logprobs   [{token, text, bytes, logprob, rank, top}], top without rank and top; bytes only if text is not valid
 //	           UTF-8
 //	info       {model, visibility, effort, strategy, seed, budget, prompt_tokens, iteration}
-//	result     {finish, detail, stop_string, reasoning_unavailable, score, specialist, sealed, trace, rationale,
+//	result     {finish, detail, stop_string, reasoning_unavailable, score, specialist, trace, rationale,
 //	           summary_source, usage, timing}
 //	rationale  {stated, missing}
 //	decision   {iteration, decision, toolName, rationale}, where rationale is

@@ -16,7 +16,7 @@ func TestEventJSON(t *testing.T) {
 	score := 0.0
 	result := &reasoning.Result{
 		Finish: reasoning.FinishStop, Detail: reasoning.DetailStopString, StopString: "END", ReasoningUnavailable: true,
-		Score: &score, Sealed: "c2VhbGVk", Trace: "00ff", Rationale: &reasoning.RationaleCount{Stated: 1, Missing: 2},
+		Score: &score, Trace: "00ff", Rationale: &reasoning.RationaleCount{Stated: 1, Missing: 2},
 		SummarySource: "posthoc",
 		Usage:         reasoning.Usage{Prompt: 1, Cached: 2, Completion: 3, Reasoning: 4, Summary: 5, Answer: 6},
 		Timing: reasoning.Timing{Queue: 1, Prefill: 2 * time.Second, FirstToken: 1234567, FirstAnswer: time.Hour,
@@ -60,7 +60,7 @@ func TestEventJSON(t *testing.T) {
 			`{"type":"curated","text":"t","code":"dropped"}`},
 		{reasoning.Event{Kind: reasoning.Done, Result: result},
 			`{"type":"done","result":{"finish":"stop","detail":"stop_string","stop_string":"END","reasoning_unavailable":true,` +
-				`"score":0,"sealed":"c2VhbGVk","trace":"00ff","rationale":{"stated":1,"missing":2},"summary_source":"posthoc",` +
+				`"score":0,"trace":"00ff","rationale":{"stated":1,"missing":2},"summary_source":"posthoc",` +
 				`"usage":{"prompt_tokens":1,"cached_tokens":2,"completion_tokens":3,"reasoning_tokens":4,"summary_tokens":5,` +
 				`"answer_tokens":6},` +
 				`"timing":{"queue_ms":0.000001,"prefill_ms":2000,"first_token_ms":1.234567,"first_answer_ms":3600000,` +

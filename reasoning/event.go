@@ -61,6 +61,12 @@ const (
 	// PromptScored carries the Logprobs of a raw prompt's tokens. It precedes the generated text. If nothing precedes the
 	// first token, its log probability is NaN.
 	PromptScored
+	// Sealed carries in Text the sealed value of a stretch of reasoning, if the request asks for it. It comes just before
+	// the end of that segment, whatever the visibility.
+	Sealed
+	// SummarySettled says that nothing more of the summary comes before the answer or a call: the summary is complete, or
+	// none comes before them. It is sent once, in runs whose reader asked for a summary.
+	SummarySettled
 )
 
 // Event is one piece of a run. Every wire format is an encoding of events.
@@ -228,8 +234,6 @@ type Result struct {
 	Score *float64 `json:"score,omitempty"`
 	// Specialist means that the run ended in calls of a specialist. The specialist continues when they are answered.
 	Specialist bool `json:"specialist,omitempty"`
-	// Sealed is the sealed reasoning, if requested. The caller can send it with the next turn.
-	Sealed string `json:"sealed,omitempty"`
 	// Trace is the id of the run's sealed trace, if one was requested and stored.
 	Trace string `json:"trace,omitempty"`
 	// Rationale counts the calls with and without a reason. It is nil if decisions are not traced.

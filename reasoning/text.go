@@ -13,7 +13,7 @@ var segmentNames = []string{"header", "reasoning", "summary", "preamble", "tool_
 var kindNames = []string{
 	"started", "segment_start", "segment_delta", "segment_end", "warning", "strategy_switched", "done", "decision",
 	"assumption", "curated",
-	"delegation_start", "delegation_end", "instructed", "prompt_scored",
+	"delegation_start", "delegation_end", "instructed", "prompt_scored", "sealed", "summary_settled",
 }
 
 var visibilityNames = []string{"none", "summary", "full"}

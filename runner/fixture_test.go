@@ -80,6 +80,8 @@ func start(t *testing.T, cfg fake.Config, rc Config, replies ...fake.Reply) fixt
 
 // got is the collected outcome of a run.
 type got struct {
+	sealed   []string
+	events   []reasoning.Event
 	text     map[reasoning.Segment]string
 	order    []reasoning.Kind
 	calls    []reasoning.Call
@@ -95,7 +97,7 @@ type got struct {
 type observes struct {
 	generation.Unobserved
 	traced  generation.Observer
-	seal    func(thoughts string, calls bool) (string, error)
+	seal    func(thoughts string) (string, error)
 	account func(reasoning.Usage)
 	paused  func(bool)
 	idle    func()
@@ -109,7 +111,7 @@ func (o *observes) Trace(ctx context.Context, run *generation.TracedRun) (genera
 	return o.traced.Trace(ctx, run)
 }
 
-func (o *observes) Seal(thoughts string, calls bool) (string, error) { return o.seal(thoughts, calls) }
+func (o *observes) Seal(thoughts string) (string, error) { return o.seal(thoughts) }
 
 func (o *observes) Account(u reasoning.Usage) {
 	if o.account != nil {
@@ -147,7 +149,7 @@ func collect(ctx context.Context, r *Runner, req generation.Request, by ...gener
 			g.err = err
 			return g
 		}
-		g.order = append(g.order, e.Kind)
+		g.order, g.events = append(g.order, e.Kind), append(g.events, e)
 		switch e.Kind {
 		case reasoning.Started:
 			g.info = e.Info
@@ -170,6 +172,8 @@ func collect(ctx context.Context, r *Runner, req generation.Request, by ...gener
 			g.codes, g.warnings = append(g.codes, e.Code), append(g.warnings, e.Text)
 		case reasoning.StrategySwitched:
 			g.switched = append(g.switched, e.Info.Strategy)
+		case reasoning.Sealed:
+			g.sealed = append(g.sealed, e.Text)
 		case reasoning.Done:
 			g.result = *e.Result
 		}

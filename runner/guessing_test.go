@@ -172,7 +172,7 @@ func transcript(t *testing.T, r *Runner, req generation.Request) string {
 			t.Error(err)
 		}
 		to := &b
-		if e.Segment == reasoning.Summary || strings.HasPrefix(e.Code, "summary_") {
+		if e.Segment == reasoning.Summary || e.Kind == reasoning.SummarySettled || strings.HasPrefix(e.Code, "summary_") {
 			to = &summary
 		}
 		to.Write(append(line, '\n'))

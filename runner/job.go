@@ -55,7 +55,11 @@ type job struct {
 	planned  *turn
 	asked    time.Time
 	accounts ledger
-	calls    int // number of calls that were named; belongs to the scheduler's goroutine
+	// These belong to the scheduler's goroutine: the number of calls that were named, the reasoning that is not sealed
+	// yet, whether sealing failed, and whether the reader was told that the summary is settled.
+	calls             int
+	thoughts          []byte
+	unsealed, settled bool
 }
 
 // newJob makes the job of a request.
@@ -317,16 +321,26 @@ func (j *job) callIDs() func(int) string {
 	}
 }
 
-// seal returns the sealed reasoning, empty if there is none. If sealing fails, it warns. calls reports whether calls
-// wait for the client.
-func (j *job) seal(thoughts string, calls bool, warn func(code, text string)) string {
-	if thoughts == "" {
-		return ""
+// seal returns the event that carries the sealed reasoning which e ends, or a warning if it cannot be sealed. ok is
+// false if there is nothing to carry. After a failure nothing more is sealed, because the rest would miss a part.
+func (j *job) seal(e *reasoning.Event) (sealed reasoning.Event, ok bool) {
+	if !j.req.Seal || j.unsealed || e.Segment != reasoning.Reasoning {
+		return sealed, false
 	}
-	sealed, err := j.observer.Seal(thoughts, calls)
-	if err != nil {
-		warn(generation.CodeNotSealed, "the reasoning could not be sealed")
-		return ""
+	switch e.Kind {
+	case reasoning.SegmentDelta:
+		j.thoughts = append(j.thoughts, e.Text...)
+	case reasoning.SegmentEnd:
+		if len(j.thoughts) == 0 {
+			return sealed, false
+		}
+		value, err := j.observer.Seal(string(j.thoughts))
+		j.thoughts = j.thoughts[:0]
+		if j.unsealed = err != nil; j.unsealed {
+			return reasoning.Event{Kind: reasoning.Warning, Code: generation.CodeNotSealed,
+				Text: "the reasoning could not be sealed"}, true
+		}
+		return reasoning.Event{Kind: reasoning.Sealed, Text: value, Specialist: e.Specialist}, true
 	}
-	return sealed
+	return sealed, false
 }

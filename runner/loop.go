@@ -38,16 +38,6 @@ func (j *job) Emit(e reasoning.Event) {
 	}
 }
 
-// Seal implements generation.Turns.
-func (j *job) Seal(thoughts string, calls bool) string {
-	if !j.req.Seal {
-		return ""
-	}
-	return j.seal(thoughts, calls, func(code, text string) {
-		j.Emit(reasoning.Event{Kind: reasoning.Warning, Code: code, Text: text})
-	})
-}
-
 // Done implements generation.Turns.
 func (j *job) Done(result *reasoning.Result) error {
 	done := reasoning.Event{Kind: reasoning.Done, Result: result}

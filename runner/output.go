@@ -31,7 +31,7 @@ type output struct {
 	own     []chattemplate.ToolCall
 	counted *counted
 	// thoughts is the text of the reasoning. It is kept only if keep is set, because something needs it: the summary's
-	// guard, the memory of calls, strategy tool, the seal or a loop.
+	// guard, the memory of calls, strategy tool or a loop.
 	thoughts strings.Builder
 	// reasons has what else counts as reasoning: the reasons for calls that were taken out of the text, and with hidden
 	// all text. It is kept only for the summary's guard.
@@ -55,7 +55,7 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 		turn: t, summarizes: of.Visibility == reasoning.VisibilitySummary, hidden: t.hidden(),
 		markers: t.strategy == reasoning.StrategyMarkers,
 		keep: loops || of.Visibility == reasoning.VisibilitySummary || t.remembers() ||
-			t.strategy == reasoning.StrategyTool || t.req.Seal,
+			t.strategy == reasoning.StrategyTool,
 		onAnswer: t.answerBegins, onCall: t.nameTurn, check: t.check, reasoned: t.of.Heard.Thoughts != "",
 		remembers: loops || t.remembers(),
 	}

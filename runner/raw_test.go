@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,11 +73,16 @@ func TestReasoningIsSealedUnderEveryVisibility(t *testing.T) {
 	for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilityFull} {
 		req := user("a")
 		req.Visibility, req.Seal = v, true
-		g := collect(t.Context(), r.Runner, req, &observes{seal: func(thoughts string, _ bool) (string, error) {
+		g := collect(t.Context(), r.Runner, req, &observes{seal: func(thoughts string) (string, error) {
 			return "sealed " + strings.ToUpper(thoughts), nil
 		}})
-		if g.err != nil || g.result.Sealed != "sealed "+strings.ToUpper(thought) {
-			t.Errorf("%v: %q, %v", v, g.result.Sealed, g.err)
+		if g.err != nil || !slices.Equal(g.sealed, []string{"sealed " + strings.ToUpper(thought)}) {
+			t.Errorf("%v: %q, %v", v, g.sealed, g.err)
+		}
+		said := slices.IndexFunc(g.events, func(e reasoning.Event) bool { return e.Segment == reasoning.Answer })
+		value := slices.IndexFunc(g.events, func(e reasoning.Event) bool { return e.Kind == reasoning.Sealed })
+		if value > said {
+			t.Errorf("%v: the value is event %d, and the answer begins with %d", v, value, said)
 		}
 		if v == reasoning.VisibilityNone && g.text[reasoning.Reasoning] != "" {
 			t.Errorf("the reasoning shows: %q", g.text[reasoning.Reasoning])
@@ -84,16 +90,16 @@ func TestReasoningIsSealedUnderEveryVisibility(t *testing.T) {
 	}
 	req := user("b")
 	req.Seal = true
-	by := &observes{seal: func(string, bool) (string, error) { return "something", nil }}
-	if g := collect(t.Context(), r.Runner, req, by); g.result.Sealed != "" {
-		t.Errorf("no reasoning was sealed as %q", g.result.Sealed)
+	by := &observes{seal: func(string) (string, error) { return "something", nil }}
+	if g := collect(t.Context(), r.Runner, req, by); len(g.sealed) > 0 {
+		t.Errorf("no reasoning was sealed as %q", g.sealed)
 	}
 	req = user("a")
 	req.Seal = true
-	by.seal = func(string, bool) (string, error) { return "", errors.New("no key") }
-	if g := collect(t.Context(), r.Runner, req, by); g.result.Sealed != "" || len(g.codes) != 1 ||
-		g.codes[0] != generation.CodeNotSealed {
-		t.Errorf("%q, %v", g.result.Sealed, g.codes)
+	by.seal = func(string) (string, error) { return "", errors.New("no key") }
+	if g := collect(t.Context(), r.Runner, req, by); len(g.sealed) > 0 || !slices.Equal(g.codes,
+		[]string{generation.CodeNotSealed}) {
+		t.Errorf("%q, %v", g.sealed, g.codes)
 	}
 }
 

@@ -27,9 +27,9 @@ type summaryPass struct {
 }
 
 // beginSummary starts the summary of the reasoning so far, if one was asked for and there is reasoning. Only the first
-// such call has an effect.
+// such call has an effect. After an answer or a call without a summary before it, the summary comes at the end.
 func (t *turn) beginSummary() {
-	if len(t.output.own) == 0 && t.req.Visibility == reasoning.VisibilitySummary {
+	if !t.job.settled && len(t.output.own) == 0 && t.req.Visibility == reasoning.VisibilitySummary {
 		t.summarize()
 	}
 }
@@ -41,6 +41,22 @@ func (t *turn) summarize() {
 	}
 	t.result.SummarySource = "reasoning"
 	t.startPass(t.family().Close(t.lane.tokens[:t.reasoned]), t.summaryPrompt())
+}
+
+// answerBegun tells the reader that an answer or a call that begins has no summary before it, if that is so.
+func (t *turn) answerBegun(st *reader.State) {
+	own := st.Segment == reasoning.ToolCall && t.answers(st.Call.Name)
+	if !t.summarized && !own && t.of.Counts != reasoning.Reasoning {
+		t.summarySettled()
+	}
+}
+
+// summarySettled tells the reader, once, that nothing more of the summary comes before the answer or a call.
+func (t *turn) summarySettled() {
+	if !t.job.settled && t.job.req.Visibility == reasoning.VisibilitySummary {
+		t.job.settled = true
+		t.send(reasoning.Event{Kind: reasoning.SummarySettled})
+	}
 }
 
 // summarizeLate starts the summary at the end of the last turn of a run if no answer or call has started it. If that is
@@ -108,8 +124,7 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 	t.summarized = true
 	ask, err := t.family().SummaryTurn(prompt)
 	if err != nil {
-		t.warn(generation.CodeSummaryUnavailable, "the model's format does not allow asking for a summary")
-		t.result.SummarySource = ""
+		t.noSummary("the model's format does not allow asking for a summary")
 		return
 	}
 	p := &summaryPass{turn: t, limit: t.req.SummaryTokens}
@@ -121,16 +136,14 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 	}
 	p.limit = min(p.limit, t.r.info.ContextSize-len(prefix)-len(ask))
 	if p.limit <= 0 {
-		t.warn(generation.CodeSummaryUnavailable, "the context has no room for a summary")
-		t.result.SummarySource = ""
+		t.noSummary("the context has no room for a summary")
 		return
 	}
 	p.split, err = t.family().Reader(reader.Config{
 		Vocab: t.r.model.Vocab(), Start: chattemplate.StartAnswer, Emit: p.event, Markers: t.output.markers,
 	})
 	if err != nil {
-		t.warn(generation.CodeSummaryUnavailable, "the summary could not be started")
-		t.result.SummarySource = ""
+		t.noSummary("the summary could not be started")
 		return
 	}
 	asked := chattemplate.Prompt{Tokens: slices.Concat(prefix, ask), Origins: t.lane.origins}
@@ -145,6 +158,13 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 	}
 	t.pass = p
 	t.r.sched.add(&p.lane, true)
+}
+
+// noSummary warns that there is no summary.
+func (t *turn) noSummary(why string) {
+	t.result.SummarySource = ""
+	t.warn(generation.CodeSummaryUnavailable, why)
+	t.summarySettled()
 }
 
 func (p *summaryPass) started(*lane, int) {}
@@ -224,6 +244,7 @@ func (p *summaryPass) end(why string, broke bool) {
 	if !p.opened || broke {
 		p.turn.warn(generation.CodeSummaryUnavailable, why)
 	}
+	p.turn.summarySettled()
 	if p.turn.mainDone {
 		p.turn.done()
 	}

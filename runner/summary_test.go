@@ -2,6 +2,7 @@ package runner
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,6 +50,41 @@ func TestSummariesQuoteAShareOfTheReasoning(t *testing.T) {
 			if quoted > limit || quoted < min(n, limit)-1 {
 				t.Errorf("%s: %d of %d words are quoted, at most %d may be: %q", strategy, quoted, n, limit, summary)
 			}
+		}
+	}
+}
+
+// TestTheSummaryIsSettledOnce checks that a reader who waits with the answer for the summary learns when it need not
+// wait any more: after the summary, or at the beginning of an answer that has none before it.
+func TestTheSummaryIsSettledOnce(t *testing.T) {
+	f := start(t, fake.Config{}, Config{},
+		fake.Reply{After: ask("thinks"), Say: think("I think of it", "yes, it is so and will stay so for a very long time")},
+		fake.Reply{After: ask("knows"), Say: think("", "yes")},
+		fake.Reply{After: prompts.PosthocV1 + "<|end|><|start|>assistant" + finalTag, Say: "It is known.<|return|>"},
+		summaryReply(prompts.SummaryConciseV1, "It was thought of."))
+	for _, c := range []struct {
+		question   string
+		visibility reasoning.Visibility
+		want       []string
+	}{
+		{"thinks", reasoning.VisibilitySummary, []string{"summary", "settled"}},
+		{"knows", reasoning.VisibilitySummary, []string{"settled", "answer", "summary"}},
+		{"thinks", reasoning.VisibilityNone, []string{"answer"}},
+		{"thinks", reasoning.VisibilityFull, []string{"answer"}},
+	} {
+		req := user(c.question)
+		req.Visibility = c.visibility
+		var order []string
+		for _, e := range f.must(t, req).events {
+			switch {
+			case e.Kind == reasoning.SummarySettled:
+				order = append(order, "settled")
+			case e.Kind == reasoning.SegmentStart && slices.Contains(c.want, e.Segment.String()):
+				order = append(order, e.Segment.String())
+			}
+		}
+		if !slices.Equal(order, c.want) {
+			t.Errorf("%s with %s: %q, want %q", c.question, c.visibility, order, c.want)
 		}
 	}
 }

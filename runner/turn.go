@@ -87,6 +87,9 @@ func (t *turn) send(e reasoning.Event) {
 	if e.Kind == reasoning.StrategySwitched && t.of.Specialist != "" {
 		return // a specialist has a prompt of its own, and the strategy is not about it
 	}
+	if sealed, ok := t.job.seal(&e); ok {
+		t.send(sealed)
+	}
 	if t.job.passes(&e) {
 		t.events.add(e)
 		t.r.sched.toWake(t.events)
@@ -325,6 +328,7 @@ func (t *turn) take(l *lane, tok backend.Token, out *backend.Output) bool {
 	if after.Segment == reasoning.Answer || after.Segment == reasoning.ToolCall {
 		t.settle(&after)
 		t.beginSummary()
+		t.answerBegun(&after)
 	}
 	if after.Segment == reasoning.Reasoning {
 		t.limitReasoning(l)
@@ -628,17 +632,13 @@ func (t *turn) end(used *reasoning.Usage, result *reasoning.Result, err error) {
 	t.events.close(err)
 }
 
-// remember seals and remembers what the turn has thought. It is called when the turn's own text is complete; only a
-// summary may follow.
+// remember remembers what the turn has thought. It is called when the turn's own text is complete; only a summary may
+// follow.
 func (t *turn) remember() {
-	thoughts := t.output.thoughts.String()
-	if t.req.Seal {
-		t.result.Sealed = t.job.seal(thoughts, len(t.output.calls) > 0, t.warn)
-	}
 	if !t.remembers() {
 		return
 	}
-	of := &t.job.req
+	of, thoughts := &t.job.req, t.output.thoughts.String()
 	for i := range t.output.calls {
 		call := &t.output.calls[i]
 		at := t.r.moment(of, lastOf(of.Messages), call)

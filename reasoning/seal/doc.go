@@ -17,14 +17,15 @@
 //     value belongs there.
 //   - the [Question] if the turn has no calls: the nearest user message before the reply
 //
-// All calls of the message must belong to the turn; some may be missing. A turn opens in only one message of a
-// conversation, and never after a turn that began later. The caller decides whether a value that does not open ends
-// the request. Every refusal is one of these errors:
+// All calls of the message must belong to the turn; some may be missing. A value opens in only one message of a
+// conversation, and never after a later one of its turn or of a turn that began later. So a turn whose reasoning was
+// sealed in several values may be divided into several messages. The caller decides whether a value that does not open
+// ends the request. Every refusal is one of these errors:
 //
 //   - [ErrTampered], sealed_tampered: altered, cut, not base64url, or of an unknown version
 //   - [ErrUnknownKey], sealed_unknown_key: the keyring does not hold its key, or no longer holds it
 //   - [ErrForeign], sealed_foreign: authentic, but of another principal, model, conversation or message
-//   - [ErrRepeated], sealed_repeated: in its place, but its turn or a later one was already opened
+//   - [ErrRepeated], sealed_repeated: in its place, but it or a later one was already opened
 //
 // # What is protected
 //

@@ -8,13 +8,14 @@ import (
 	"strings"
 )
 
-// History opens the values of one conversation. Call Open once for each message, from the first to the last: a turn
-// opens only once, and never after a turn that began later. A History is for one goroutine at a time.
+// History opens the values of one conversation. Call Open once for each message, from the first to the last: a value
+// opens in one message, and never after a later one of its turn or of a turn that began later. A History is for one
+// goroutine at a time.
 type History struct {
 	keys  *Keyring
 	scope Scope
-	// last is the time when the last opened turn began.
-	last uint64
+	// last is the last value that was opened, without its text.
+	last content
 }
 
 // History returns a History for a conversation. Its values belong to the scope's conversation unless they name
@@ -29,24 +30,39 @@ type Place struct {
 	Calls []string
 }
 
-// Value is a value that a client sent back.
+// Value is what a client sent back: a value, or several that [Join] joined.
 type Value struct {
 	Sealed string
 	// Elsewhere is the conversation that the value belongs to; nil means the history's.
 	Elsewhere *Conversation
 }
 
-// Open returns the reasoning in the values of one message, and an error for each value: nil if it was opened. The
-// same value may be there several times. The errors are those listed in the package doc, and ErrScope for an incomplete
-// scope.
+// Join joins the values of one turn for formats that have one place for all of them. Either may be empty.
+func Join(values, more string) string {
+	if values == "" || more == "" {
+		return values + more
+	}
+	return values + separator + more
+}
+
+// separator is between joined values. It is no character of base64url.
+const separator = "."
+
+// Open returns the reasoning in the values of one message, and an error for each value: nil if it was opened, and with
+// joined values the first error. The same value may be there several times. The errors are those listed in the package
+// doc, and ErrScope for an incomplete scope.
 func (h *History) Open(p Place, values []Value) (text string, errs []error) {
 	errs = make([]error, len(values))
 	var opened []content
 	own := messageCalls{calls: p.Calls}
 	for i, v := range values {
-		c, err := h.open(&p, &own, v)
-		if errs[i] = err; err == nil {
-			opened = append(opened, c)
+		for sealed := range strings.SplitSeq(v.Sealed, separator) {
+			c, err := h.open(&p, &own, sealed, v.Elsewhere)
+			if err == nil {
+				opened = append(opened, c)
+			} else if errs[i] == nil {
+				errs[i] = err
+			}
 		}
 	}
 	slices.SortStableFunc(opened, func(a, b content) int {
@@ -61,7 +77,8 @@ func (h *History) Open(p Place, values []Value) (text string, errs []error) {
 			b.WriteString("\n\n")
 		}
 		b.WriteString(c.text)
-		h.last = max(h.last, c.begun)
+		h.last = c
+		h.last.text = ""
 	}
 	return b.String(), errs
 }
@@ -73,15 +90,15 @@ func (r *Keyring) Open(s Scope, value string) (string, error) {
 }
 
 // open opens one value for a message. The order of the checks is part of the package's contract.
-func (h *History) open(p *Place, own *messageCalls, v Value) (c content, err error) {
+func (h *History) open(p *Place, own *messageCalls, sealed string, of *Conversation) (c content, err error) {
 	scope := h.scope
-	if v.Elsewhere != nil {
-		scope.Conversation = *v.Elsewhere
+	if of != nil {
+		scope.Conversation = *of
 	}
 	if !scope.complete() {
 		return c, ErrScope
 	}
-	k, plain, err := h.keys.unbox(v.Sealed)
+	k, plain, err := h.keys.unbox(sealed)
 	if err != nil {
 		return c, err
 	}
@@ -93,7 +110,7 @@ func (h *History) open(p *Place, own *messageCalls, v Value) (c content, err err
 	switch {
 	case !c.fits(k, p, own):
 		return content{}, ErrForeign
-	case c.begun <= h.last:
+	case !c.after(&h.last):
 		return content{}, ErrRepeated
 	}
 	// Nothing after the place is looked at before it is known to be this one: the time would show the text's length.
@@ -101,6 +118,11 @@ func (h *History) open(p *Place, own *messageCalls, v Value) (c content, err err
 		return content{}, ErrTampered
 	}
 	return c, nil
+}
+
+// after reports whether a value is a later one of the same turn, or of a turn that began later.
+func (c *content) after(last *content) bool {
+	return c.begun > last.begun || c.turn == last.turn && c.piece > last.piece
 }
 
 // fits reports whether a message is the one that the value was sealed for.

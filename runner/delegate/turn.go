@@ -147,14 +147,13 @@ func (l *loop) add() {
 	}
 }
 
-// end ends the request with the result of its last turn, and seals the reasoning of all turns.
+// end ends the request with the result of its last turn.
 func (l *loop) end() error {
 	result := *l.said.Result
 	result.Usage, result.Timing, result.Rationale = l.sum.Usage, l.sum.Timing, l.sum.Rationale
 	if l.req.Budget > 0 && result.Usage.Reasoning >= l.req.Budget && result.Detail == "" {
 		result.Detail = reasoning.DetailReasoningBudget
 	}
-	result.Sealed = l.turns.Seal(l.heard.Thoughts, len(l.said.Calls) > 0)
 	return l.turns.Done(&result)
 }
 

@@ -69,11 +69,11 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) error {
 	}
 	p.req.Thread, p.req.Phases = input.ThreadID, true
 	run := wire.Run{Request: p.req,
-		Observer: contract.Reply(turn, true, contract.Tracer(p.trace, a.cfg.Traces, who, input.RunID))}
+		Observer: contract.Reply(turn, contract.Tracer(p.trace, a.cfg.Traces, who, input.RunID))}
 	return wire.Streamed(w, r, m, []wire.Run{run}, wire.NewEvents, func(to *wire.Stream) wire.Encoder {
 		return NewEncoder(EncoderConfig{
 			ThreadID: input.ThreadID, RunID: input.RunID, ParentRunID: input.ParentRunID, ProtocolVersion: input.ProtocolVersion,
-			Model: m.Card().Name, Form: p.form, Seal: p.req.Seal, Warnings: append(p.warnings, warnings...), Clock: a.cfg.Clock,
+			Model: m.Card().Name, Form: p.form, Warnings: append(p.warnings, warnings...), Clock: a.cfg.Clock,
 			NewID: a.cfg.NewID,
 		}, func(event any) error { return to.Send("", event) })
 	})

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"runner/generation"
 	"runner/reasoning"
 	"runner/server/wire"
 	"runner/server/wiretest"
@@ -139,14 +138,15 @@ func TestHiddenSpecialists(t *testing.T) {
 	}{
 		{reasoning.VisibilityNone, FormStandard, open + "," + theirs + "," + shut + "," + said},
 		{reasoning.VisibilityNone, FormChunked, open + "," + theirs + "," + shut + "," + said},
-		{reasoning.VisibilitySummary, FormStandard, "SUBAGENT_STARTED d1,REASONING_START,REASONING_MESSAGE_START," +
-			theirs + "," + said + ",REASONING_MESSAGE_CONTENT,REASONING_MESSAGE_END,REASONING_END"},
-		{reasoning.VisibilitySummary, FormChunked, "SUBAGENT_STARTED d1,REASONING_START," +
-			"REASONING_MESSAGE_CHUNK,REASONING_END," + theirs + "," + said},
+		{reasoning.VisibilitySummary, FormStandard, open + "," + theirs + "," + shut + "," + said +
+			",REASONING_START,REASONING_MESSAGE_START,REASONING_MESSAGE_CONTENT,REASONING_MESSAGE_END,REASONING_END"},
+		{reasoning.VisibilitySummary, FormChunked, open + "," + theirs + "," + shut + "," + said +
+			",REASONING_START,REASONING_MESSAGE_CHUNK,REASONING_END"},
 	} {
 		parts := [][]reasoning.Event{events, answer}
-		if c.visibility == reasoning.VisibilitySummary {
-			parts = append(parts, summary)
+		if c.visibility == reasoning.VisibilitySummary { // it is of all turns, so it comes at the end
+			settled := []reasoning.Event{{Kind: reasoning.SummarySettled}}
+			parts = [][]reasoning.Event{events[:2], settled, events[2:], answer, summary}
 		}
 		run := wiretest.Run(reasoning.Result{}, parts...)
 		run[0].Info.Visibility = c.visibility
@@ -154,22 +154,16 @@ func TestHiddenSpecialists(t *testing.T) {
 			t.Errorf("%v, form %v:\n%s", c.visibility, c.form, got)
 		}
 	}
-	// Only the run's own message carries the sealed value.
-	run := wiretest.Run(reasoning.Result{Sealed: "sealed"}, events, answer)
-	run[0].Info.Visibility = reasoning.VisibilityNone
-	const begin, end = ",REASONING_START,REASONING_MESSAGE_START", ",REASONING_MESSAGE_END,REASONING_END"
-	want := "RUN_STARTED," + open + "," + theirs + begin + end + "," + said +
-		begin + ",REASONING_ENCRYPTED_VALUE" + end + ",RUN_FINISHED"
+	// A specialist's message has its own value, and the run's has all values.
+	sealed := by(wiretest.Carried("theirs", wiretest.Segment(reasoning.Reasoning, "They think.")))
+	own := wiretest.Carried("ours", wiretest.Segment(reasoning.Reasoning, "I think."))
+	run := wiretest.Run(reasoning.Result{}, events[:1], sealed, events[len(events)-3:len(events)-2], own, answer)
+	const think = "REASONING_START,REASONING_MESSAGE_START,REASONING_MESSAGE_CONTENT,REASONING_ENCRYPTED_VALUE," +
+		"REASONING_MESSAGE_END,REASONING_END"
+	want := "RUN_STARTED,SUBAGENT_STARTED d1," + strings.ReplaceAll(think, ",", " d1,") + " d1,SUBAGENT_FINISHED d1," +
+		think + "," + said + ",RUN_FINISHED"
 	if got := eventsOf(t, encode(t, run, FormStandard)); got != want {
 		t.Errorf("sealed:\n%s", got)
-	}
-	// When no summary will come, nothing waits any more.
-	unavailable := reasoning.Event{Kind: reasoning.Warning, Code: generation.CodeSummaryUnavailable}
-	run = wiretest.Run(reasoning.Result{}, marks(), answer[:2], []reasoning.Event{unavailable})
-	run[0].Info.Visibility = reasoning.VisibilitySummary
-	want = "RUN_STARTED,REASONING_START,CUSTOM,REASONING_END,TEXT_MESSAGE_START,TEXT_MESSAGE_CONTENT"
-	if got := eventsOf(t, encode(t, run[:len(run)-1], FormChunked)); got != want {
-		t.Errorf("without a summary:\n%s", got)
 	}
 }
 

@@ -3,9 +3,8 @@ package agui
 import (
 	"time"
 
-	"runner/generation"
 	"runner/reasoning"
-	"runner/server/internal/contract"
+	"runner/reasoning/seal"
 	"runner/server/wire"
 )
 
@@ -37,8 +36,6 @@ type EncoderConfig struct {
 	// Model is the model's name.
 	Model string
 	Form  Form
-	// Seal says that the run's sealed value was asked for. Hidden reasoning then has an empty message that carries it.
-	Seal bool
 	// Warnings are about the request.
 	Warnings []wire.Warning
 	// Clock gives the timestamps.
@@ -49,15 +46,18 @@ type EncoderConfig struct {
 
 // Encoder writes the events of a run as events of AG-UI, which go to a function. It is for one goroutine at a time.
 //
-// A client's history reads user, reasoning, assistant. So the message of a summary begins before the answer, although
-// its text is generated at the same time. [FormChunked] cannot begin a message and continue it later; there the answer
-// waits for the end of the summary.
+// A client's history reads user, reasoning, assistant. A summary is generated at the same time as the answer, so the
+// answer waits for it.
 //
 // Hidden reasoning that the run marks ([generation.Request.Phases]) shows as REASONING_START and REASONING_END.
 //
+// A sealed value stands in the message of its reasoning or of the summary, which is open then. Without these it stands
+// in the assistant's next message. Calls carry it too, because some clients keep nothing else. If nothing follows, an
+// empty reasoning message carries it. All stretches of reasoning are one message, so each value has those before it.
+//
 // The events are [Event] values and, at the end, [RunFinished].
 type Encoder struct {
-	contract.Queue
+	reasoning.SummaryFirst
 	cfg EncoderConfig
 	out func(event any) error
 	err error
@@ -77,36 +77,25 @@ type Encoder struct {
 	// parent is the message that the calls belong to. bare says that the open call has no arguments yet.
 	parent string
 	bare   bool
-	// begun are the kinds whose message was sent to the client.
-	begun [reasoning.Answer + 1]bool
-	// summary says which part of the summary is open. expected says that the model has reasoned and its summary will
-	// come. over says that no summary will come any more.
-	summary        summaryState
-	expected, over bool
+	// thinking is the kind of the open message of reasoning; Header if none is open.
+	thinking reasoning.Segment
+	// sealed has the values so far, joined. unsent says that no message has the last one yet.
+	sealed string
+	unsent bool
 }
-
-// summaryState says which part of the summary is open.
-type summaryState uint8
-
-const (
-	summaryShut summaryState = iota
-	// summarySpan: REASONING_START was sent, but the message is not open.
-	summarySpan
-	summaryMessage
-)
 
 // NewEncoder returns an encoder. send gets each event, which is valid until send returns. After its first error it gets
 // no more.
 func NewEncoder(cfg EncoderConfig, send func(event any) error) *Encoder {
 	e := &Encoder{cfg: cfg, out: send}
-	e.Waits, e.To = e.waits, e.push
+	e.To = e.push
 	return e
 }
 
 // Push takes the next event of the run, which is the only one of its stream. It returns the error of send; later calls
 // return the same error.
 func (e *Encoder) Push(_ int, ev *reasoning.Event) error {
-	e.Queue.Push(ev)
+	e.SummaryFirst.Push(ev)
 	return e.err
 }
 
@@ -117,40 +106,16 @@ func (e *Encoder) End(err error) {
 	}
 }
 
-// waits reports whether an event must wait for the summary.
-func (e *Encoder) waits(ev *reasoning.Event) bool {
-	if !e.expected || e.cfg.Form != FormChunked {
-		return false
-	}
-	switch ev.Kind {
-	case reasoning.SegmentStart, reasoning.SegmentDelta, reasoning.SegmentEnd:
-		return ev.Segment != reasoning.Summary && ev.Segment != reasoning.Reasoning
-	case reasoning.DelegationStart, reasoning.DelegationEnd:
-		return !e.Empty()
-	}
-	return false
-}
-
-// summaryOver notes that the summary is complete or will not come, and sends the events that waited for it.
-func (e *Encoder) summaryOver() {
-	e.expected, e.over = false, true
-	e.Release()
-}
-
 func (e *Encoder) push(ev *reasoning.Event) {
 	switch ev.Kind {
 	case reasoning.Started:
 		e.start(ev.Info)
 	case reasoning.StrategySwitched:
 		e.note(ev.Info)
-	case reasoning.SegmentStart, reasoning.SegmentDelta, reasoning.SegmentEnd:
+	case reasoning.SegmentStart, reasoning.SegmentDelta, reasoning.SegmentEnd, reasoning.Sealed:
 		e.segment(ev)
 	case reasoning.Warning:
 		e.custom("warning", wire.Warning{Code: ev.Code, Message: ev.Text})
-		if ev.Code == generation.CodeSummaryUnavailable {
-			e.closeSummary()
-			e.summaryOver()
-		}
 	case reasoning.Decided:
 		if ev.Decision != nil {
 			e.custom("rationale", decided{ev.Call.ID, ev.Decision})
@@ -162,7 +127,6 @@ func (e *Encoder) push(ev *reasoning.Event) {
 	case reasoning.DelegationStart, reasoning.DelegationEnd:
 		e.delegated(ev)
 	case reasoning.Done:
-		e.summaryOver()
 		e.finish(ev.Result)
 	}
 }
@@ -203,7 +167,7 @@ func (e *Encoder) start(info *reasoning.Info) {
 	}
 }
 
-// segment sends an event of a segment. It belongs to the specialist's message if the client knows subagents. Calls
+// segment sends an event of a segment, or a sealed value. It belongs to the specialist's message if the client knows subagents. Calls
 // always belong to the run, because the client answers all of them.
 func (e *Encoder) segment(ev *reasoning.Event) {
 	if e.cfg.ProtocolVersion != "" && ev.Segment != reasoning.ToolCall {
@@ -214,6 +178,8 @@ func (e *Encoder) segment(ev *reasoning.Event) {
 		e.open(ev)
 	case reasoning.SegmentDelta:
 		e.delta(ev)
+	case reasoning.Sealed:
+		e.seal(ev.Text)
 	default:
 		e.close(ev)
 	}
@@ -252,23 +218,14 @@ func (e *Encoder) says(id string) {
 func (e *Encoder) open(ev *reasoning.Event) {
 	switch ev.Segment {
 	case reasoning.Reasoning:
-		if e.info.Visibility != reasoning.VisibilitySummary {
-			e.openThoughts(ev.Segment, e.hasBody(), e.info.Visibility == reasoning.VisibilityNone)
-		} else if !e.over {
-			e.expected = true
-			e.openSummary(summarySpan, false)
-		}
+		e.openThoughts(ev.Segment, e.info.Visibility == reasoning.VisibilityFull)
 	case reasoning.Summary:
-		e.openSummary(summaryMessage, false)
+		e.openThoughts(ev.Segment, true)
 	case reasoning.Preamble, reasoning.Answer:
-		if e.expected || e.explains(ev.Segment) {
-			e.openSummaryAhead()
-		}
-		e.send(Event{Type: "TEXT_MESSAGE_START", MessageID: e.message(ev.Segment), Role: "assistant"})
+		id := e.message(ev.Segment)
+		e.send(Event{Type: "TEXT_MESSAGE_START", MessageID: id, Role: "assistant"})
+		e.carry("message", id)
 	case reasoning.ToolCall:
-		if e.expected {
-			e.openSummaryAhead()
-		}
 		if e.parent == "" {
 			if e.parent = e.assistant; e.parent == "" {
 				e.parent = e.cfg.NewID("msg_")
@@ -279,21 +236,6 @@ func (e *Encoder) open(ev *reasoning.Event) {
 		e.send(Event{Type: "TOOL_CALL_START", ToolCallID: ev.Call.ID, ToolCallName: ev.Call.Name,
 			ParentMessageID: e.parent})
 	}
-}
-
-// explains reports whether an answer without reasoning before it may get a summary that explains it.
-func (e *Encoder) explains(s reasoning.Segment) bool {
-	if s != reasoning.Answer || e.over {
-		return false
-	}
-	v := e.info.Visibility
-	posthoc := e.info.Strategy == reasoning.StrategyPosthoc
-	return v == reasoning.VisibilitySummary || v == reasoning.VisibilityFull && posthoc
-}
-
-// hasBody reports whether the reasoning has a message. Hidden reasoning has one if a value needs it.
-func (e *Encoder) hasBody() bool {
-	return e.info.Visibility != reasoning.VisibilityNone || e.cfg.Seal && e.specialist == ""
 }
 
 func (e *Encoder) delta(ev *reasoning.Event) {
@@ -310,13 +252,11 @@ func (e *Encoder) delta(ev *reasoning.Event) {
 
 func (e *Encoder) close(ev *reasoning.Event) {
 	switch ev.Segment {
-	case reasoning.Reasoning:
-		if e.info.Visibility != reasoning.VisibilitySummary {
-			e.closeThoughts(ev.Segment, e.hasBody())
-		}
 	case reasoning.Summary:
-		e.closeSummary()
-		e.summaryOver()
+		e.carry("message", e.message(ev.Segment))
+		e.closeThoughts(ev.Segment)
+	case reasoning.Reasoning:
+		e.closeThoughts(ev.Segment)
 	case reasoning.Preamble, reasoning.Answer:
 		e.send(Event{Type: "TEXT_MESSAGE_END", MessageID: e.message(ev.Segment)})
 	case reasoning.ToolCall:
@@ -324,6 +264,8 @@ func (e *Encoder) close(ev *reasoning.Event) {
 			e.say(Event{Type: "TOOL_CALL_ARGS", ToolCallID: ev.Call.ID}, "{}")
 		}
 		e.send(Event{Type: "TOOL_CALL_END", ToolCallID: ev.Call.ID})
+		e.unsent = e.sealed != ""
+		e.carry("tool-call", ev.Call.ID)
 	}
 }
 
@@ -334,103 +276,49 @@ var (
 	spanEnd   = [...]string{"REASONING_END", "REASONING_END", "THINKING_END"}
 )
 
-// openThoughts begins a stretch of reasoning, with or without a message. stays says that no text follows at once; then
-// FormChunked needs an empty chunk to begin the message.
-func (e *Encoder) openThoughts(of reasoning.Segment, body, stays bool) {
-	e.send(Event{Type: spanStart[e.cfg.Form], MessageID: e.message(of)})
-	if body {
-		e.openBody(of, stays)
-	}
-}
-
-// openBody begins the message of a stretch of reasoning.
-func (e *Encoder) openBody(of reasoning.Segment, stays bool) {
+// openThoughts begins a stretch of reasoning, with a message unless it is hidden.
+func (e *Encoder) openThoughts(of reasoning.Segment, shown bool) {
 	id := e.message(of)
+	e.send(Event{Type: spanStart[e.cfg.Form], MessageID: id})
+	if !shown {
+		return
+	}
+	e.thinking = of
 	switch e.cfg.Form {
 	case FormStandard:
 		e.send(Event{Type: "REASONING_MESSAGE_START", MessageID: id, Role: "reasoning"})
-	case FormChunked:
-		if stays {
-			e.say(Event{Type: "REASONING_MESSAGE_CHUNK", MessageID: id}, "")
-		}
 	case FormLegacy:
 		e.send(Event{Type: "THINKING_TEXT_MESSAGE_START", MessageID: id})
-	}
-	if e.specialist == "" {
-		e.begun[of] = true
 	}
 }
 
 // closeThoughts ends a stretch of reasoning.
-func (e *Encoder) closeThoughts(of reasoning.Segment, body bool) {
+func (e *Encoder) closeThoughts(of reasoning.Segment) {
 	id := e.message(of)
-	switch {
-	case !body, e.cfg.Form == FormChunked:
-	case e.cfg.Form == FormStandard:
-		e.send(Event{Type: "REASONING_MESSAGE_END", MessageID: id})
-	default:
-		e.send(Event{Type: "THINKING_TEXT_MESSAGE_END", MessageID: id})
+	if e.thinking == of {
+		e.thinking = reasoning.Header
+		switch e.cfg.Form {
+		case FormStandard:
+			e.send(Event{Type: "REASONING_MESSAGE_END", MessageID: id})
+		case FormLegacy:
+			e.send(Event{Type: "THINKING_TEXT_MESSAGE_END", MessageID: id})
+		}
 	}
 	e.send(Event{Type: spanEnd[e.cfg.Form], MessageID: id})
 }
 
-// openSummaryAhead begins the message of a summary whose text comes later, so that it is before the answer.
-func (e *Encoder) openSummaryAhead() {
-	if !e.begun[reasoning.Summary] {
-		e.openSummary(summaryMessage, true)
-	}
-}
-
-// openSummary opens the parts of the summary that are not open yet. stays is as in openThoughts. The summary belongs to
-// the run, even while a specialist is active.
-func (e *Encoder) openSummary(to summaryState, stays bool) {
-	specialist := e.specialist
-	e.specialist = ""
-	if e.summary == summaryShut {
-		e.openThoughts(reasoning.Summary, false, false)
-		e.summary = summarySpan
-	}
-	if e.summary < to {
-		e.openBody(reasoning.Summary, stays)
-		e.summary = summaryMessage
-	}
-	e.specialist = specialist
-}
-
-// closeSummary closes the open parts of the summary.
-func (e *Encoder) closeSummary() {
-	if e.summary != summaryShut {
-		e.closeThoughts(reasoning.Summary, e.summary == summaryMessage)
-		e.summary = summaryShut
-	}
-}
-
-// seal sends the run's sealed value, if it is not empty, and closes the summary. The message that carries it must be
-// open, so a closed one is opened again. It is the message of the reasoning or of the summary, or without both the
-// assistant's.
+// seal takes a sealed value. The message of its reasoning gets it at once, if there is one.
 func (e *Encoder) seal(value string) {
-	of := reasoning.Reasoning
-	switch {
-	case value == "":
-		e.closeSummary()
-		return
-	case e.summary != summaryShut:
-		e.openSummary(summaryMessage, true)
-		e.sealed("message", e.message(reasoning.Summary), value)
-		e.closeSummary()
-	case !e.begun[of] && !e.begun[reasoning.Summary] && e.assistant != "":
-		e.send(Event{Type: "TEXT_MESSAGE_START", MessageID: e.assistant, Role: "assistant"})
-		e.sealed("message", e.assistant, value)
-		e.send(Event{Type: "TEXT_MESSAGE_END", MessageID: e.assistant})
-	default:
-		if !e.begun[of] && e.begun[reasoning.Summary] {
-			of = reasoning.Summary
-		}
-		e.openThoughts(of, true, true)
-		e.sealed("message", e.message(of), value)
-		e.closeThoughts(of, true)
+	e.sealed, e.unsent = seal.Join(e.sealed, value), true
+	if e.thinking == reasoning.Reasoning {
+		e.carry("message", e.message(reasoning.Reasoning))
 	}
-	for _, id := range e.calls {
-		e.sealed("tool-call", id, value)
+}
+
+// carry sends the values so far with a message, which is open, or with a call, if the last one is unsent.
+func (e *Encoder) carry(subtype, id string) {
+	if e.unsent {
+		e.send(Event{Type: "REASONING_ENCRYPTED_VALUE", Subtype: subtype, EntityID: id, EncryptedValue: e.sealed})
+		e.unsent = false
 	}
 }

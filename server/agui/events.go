@@ -51,11 +51,6 @@ func (e *Encoder) custom(name string, value any) {
 	e.send(Event{Type: "CUSTOM", Name: name, Value: value})
 }
 
-// sealed sends the sealed value of a message or call.
-func (e *Encoder) sealed(subtype, id, value string) {
-	e.send(Event{Type: "REASONING_ENCRYPTED_VALUE", Subtype: subtype, EntityID: id, EncryptedValue: value})
-}
-
 // say sends an event with a delta.
 func (e *Encoder) say(event Event, delta string) {
 	e.piece, event.Delta = delta, &e.piece

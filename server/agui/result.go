@@ -72,7 +72,14 @@ type RunResult struct {
 
 // finish ends a run that did not fail.
 func (e *Encoder) finish(r *reasoning.Result) {
-	e.seal(r.Sealed)
+	if e.unsent { // nothing came after the reasoning
+		e.openThoughts(reasoning.Reasoning, true)
+		if e.cfg.Form == FormChunked {
+			e.say(Event{Type: "REASONING_MESSAGE_CHUNK", MessageID: e.message(reasoning.Reasoning)}, "")
+		}
+		e.carry("message", e.message(reasoning.Reasoning))
+		e.closeThoughts(reasoning.Reasoning)
+	}
 	u := &r.Usage
 	f := RunFinished{
 		Type: "RUN_FINISHED", ThreadID: e.cfg.ThreadID, RunID: e.cfg.RunID, Timestamp: e.cfg.Clock().UnixMilli(),
@@ -99,7 +106,7 @@ func (e *Encoder) finish(r *reasoning.Result) {
 
 // Fail ends the run with an error, even if the run has not started. It returns the error of send.
 func (e *Encoder) Fail(err *wire.Error) error {
-	e.summaryOver()
+	e.Release()
 	e.send(Event{Type: "RUN_ERROR", Message: err.Error(), Code: err.Code})
 	return e.err
 }

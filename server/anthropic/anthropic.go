@@ -79,9 +79,8 @@ func (a *API) createMessage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer m.Release()
-	p.req.Seal = p.display.seals()
 	reply := newReply(p, a.cfg.NewID("msg_"), cmp.Or(body.Model, m.Card().Name))
-	runs := []wire.Run{{Request: p.req, Observer: contract.Reply(p.turn, true, generation.Unobserved{})}}
+	runs := []wire.Run{{Request: p.req, Observer: contract.Reply(p.turn, generation.Unobserved{})}}
 	if body.Stream {
 		return wire.Streamed(w, r, m, runs, func(w http.ResponseWriter) *wire.Stream {
 			reply.request = a.requestID(w)

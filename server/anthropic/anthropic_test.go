@@ -125,11 +125,11 @@ func TestAnswers(t *testing.T) {
 		"disabled":  {"sum", `,"thinking":{"type":"disabled"}`, "end_turn", "text"},
 		"enabled":   {"sum", `,"thinking":{"type":"enabled","budget_tokens":1024}`, "end_turn", "thinking text"},
 		"adaptive":  {"sum", `,"thinking":{"type":"adaptive"},"output_config":{"effort":"max"}`, "end_turn", "thinking text"},
-		"omitted":   {"sum", `,"thinking":{"type":"adaptive","display":"omitted"}`, "end_turn", "text redacted_thinking"},
+		"omitted":   {"sum", `,"thinking":{"type":"adaptive","display":"omitted"}`, "end_turn", "thinking text"},
 		"call":      {"look", tool, "tool_use", "text tool_use"},
 		"call seen": {"look", tool + `,"thinking":{"type":"adaptive"}`, "tool_use", "thinking text tool_use"},
 		"call kept": {"look", tool + `,"thinking":{"type":"adaptive","display":"omitted"}`, "tool_use",
-			"text redacted_thinking tool_use"},
+			"thinking text tool_use"},
 		"stopped": {"sum", `,"stop_sequences":["ur"]`, "stop_sequence", "text"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -292,8 +292,8 @@ func TestSummaryComingBackIsIgnored(t *testing.T) {
 		t.Fatalf("content %v", m["content"])
 	}
 	blocks := m["content"].([]any)
-	result := fmt.Sprintf(`[{"type":"tool_result","tool_use_id":%q,"content":"7"}]`, block(t, m, 2)["id"])
-	s.message(t, history("look", []any{blocks[0], blocks[2]}, result))
+	result := fmt.Sprintf(`[{"type":"tool_result","tool_use_id":%q,"content":"7"}]`, block(t, m, 1)["id"])
+	s.message(t, history("look", []any{blocks[0], blocks[1]}, result))
 	if prompt := s.Prompt(t); strings.Contains(prompt, "counted") {
 		t.Errorf("the prompt is %q", prompt)
 	}
@@ -403,8 +403,7 @@ func TestSealedValuesKeepTheirPlace(t *testing.T) {
 	}
 }
 
-// A signature made before the call is known opens next to the call. A signature of a turn with calls does not open
-// without them.
+// A signature is made before the call is known. It opens next to the call, and without it after the same question.
 func TestSignaturesKnowTheirCalls(t *testing.T) {
 	for _, display := range []string{"", `,"display":"omitted"`, `,"display":"summarized"`} {
 		for name, say := range map[string]string{
@@ -430,8 +429,15 @@ func TestSignaturesKnowTheirCalls(t *testing.T) {
 			}
 			text := append(slices.Clone(blocks[:len(blocks)-1]), map[string]any{"type": "text", "text": "x"})
 			got := s.message(t, history("look", text, `"more"`))["warnings"]
-			if late := name == "after a word" && display == "" || display == `,"display":"summarized"`; got == nil && !late {
-				t.Errorf("%s%s: a value opened without its call", name, display)
+			if got != nil {
+				t.Errorf("%s%s: without its call: %v", name, display, got)
+			}
+			foreign := append(slices.Clone(blocks[:len(blocks)-1]), map[string]any{"type": "tool_use", "id": "call_x",
+				"name": "get", "input": map[string]any{}})
+			result := `[{"type":"tool_result","tool_use_id":"call_x","content":"7"}]`
+			if s.message(t, history("look", foreign, result))["warnings"] == nil ||
+				s.message(t, history("another", text, `"more"`))["warnings"] == nil {
+				t.Errorf("%s%s: a value opened beside another call or after another question", name, display)
 			}
 		}
 	}
@@ -470,8 +476,8 @@ func TestVisibilityIsCapped(t *testing.T) {
 			t.Errorf("status %d: %s", status, answer)
 		}
 	}
-	b := block(t, s.message(t, body("sum", `,"thinking":{"type":"adaptive","display":"omitted"}`)), 1)
-	if b["type"] != "redacted_thinking" {
+	b := block(t, s.message(t, body("sum", `,"thinking":{"type":"adaptive","display":"omitted"}`)), 0)
+	if b["type"] != "thinking" || b["thinking"] != "" || b["signature"] == "" {
 		t.Errorf("block %v", b)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 
-	"runner/generation"
 	"runner/reasoning"
 	"runner/reasoning/seal"
 	"runner/server/internal/contract"
@@ -15,9 +14,9 @@ import (
 // streamed, each addition is sent and not kept. Otherwise all are kept in the message.
 type reply struct {
 	contract.Ending
-	contract.Queue
-	display display
-	seal    func(thoughts string, calls seal.Calls) (string, error)
+	reasoning.SummaryFirst
+	// seal makes the signature of a summary, which must not come back as reasoning.
+	seal    func(thoughts string) (string, error)
 	eager   map[string]bool
 	message Message
 	// request is the id of the request, for errors.
@@ -37,26 +36,24 @@ type reply struct {
 	segment reasoning.Segment
 	whole   bool
 	text    []byte
-	// calls says whether the reply has calls, as far as that is known.
-	calls seal.Calls
-	// summarized says that no summary will come any more, and ended that the run is over.
-	summarized, ended bool
+	// sealed has the sealed values that no block has yet, joined.
+	sealed string
 }
 
 func newReply(p *prompt, id, model string) *reply {
-	r := &reply{display: p.display, eager: p.eager, message: Message{ID: id, Type: "message", Role: "assistant",
+	r := &reply{eager: p.eager, message: Message{ID: id, Type: "message", Role: "assistant",
 		Model: model, Content: []any{}}}
 	if p.turn != nil {
-		r.seal = p.turn.Seal
+		r.seal = contract.Reply(p.turn, nil).Seal
 	}
 	r.Warnings = slices.Clip(p.warnings)
-	r.Waits, r.To = r.waits, r.take
+	r.To = r.take
 	return r
 }
 
 // Push implements [wire.Encoder].
 func (r *reply) Push(_ int, e *reasoning.Event) error {
-	r.Queue.Push(e)
+	r.SummaryFirst.Push(e)
 	return r.err
 }
 
@@ -80,20 +77,6 @@ func (r *reply) tellBlock(event string, block any, delta *blockDelta) {
 	r.tell(event, &r.event)
 }
 
-// waits reports whether an event must wait for a block that is sent before it.
-func (r *reply) waits(e *reasoning.Event) bool {
-	if e.Kind != reasoning.SegmentStart && e.Kind != reasoning.SegmentDelta && e.Kind != reasoning.SegmentEnd {
-		return false
-	}
-	switch e.Segment {
-	case reasoning.ToolCall:
-		return !r.ended && r.display.seals()
-	case reasoning.Answer, reasoning.Preamble:
-		return !r.summarized && r.display == displaySummary
-	}
-	return false
-}
-
 func (r *reply) take(e *reasoning.Event) {
 	switch e.Kind {
 	case reasoning.SegmentStart, reasoning.SegmentDelta:
@@ -102,14 +85,11 @@ func (r *reply) take(e *reasoning.Event) {
 		}
 		r.add(e.Text)
 	case reasoning.SegmentEnd: // consecutive segments of the same kind are one block
-		switch e.Segment {
-		case reasoning.ToolCall:
+		if e.Segment == reasoning.ToolCall {
 			r.close()
-		case reasoning.Summary:
-			r.close()
-			r.summarized = true
-			r.Release()
 		}
+	case reasoning.Sealed:
+		r.sealed = seal.Join(r.sealed, e.Text)
 	default:
 		r.Note(e)
 		switch e.Kind {
@@ -134,10 +114,10 @@ func (r *reply) start() {
 
 // open begins the block of a segment.
 func (r *reply) open(e *reasoning.Event) {
-	if e.Segment == reasoning.ToolCall {
-		r.calls = seal.WithCalls
-	}
 	r.close()
+	if e.Segment != reasoning.Summary {
+		r.carry()
+	}
 	r.segment, r.whole = e.Segment, false
 	switch e.Segment {
 	case reasoning.Reasoning, reasoning.Summary:
@@ -182,8 +162,15 @@ func (r *reply) tellText(text string) {
 	r.tellBlock("content_block_delta", nil, &r.delta)
 }
 
-// close ends the open block, if there is one. The signature of a thinking block seals the reasoning in it; a summary
-// has none.
+// carry sends sealed values that no block has yet in a thinking block without text.
+func (r *reply) carry() {
+	if r.sealed != "" {
+		r.begin(&ThinkingBlock{Type: "thinking"})
+		r.close()
+	}
+}
+
+// close ends the open block, if there is one. The signature of a thinking block is the sealed reasoning up to there.
 func (r *reply) close() {
 	text := string(r.text)
 	r.text = r.text[:0]
@@ -194,10 +181,10 @@ func (r *reply) close() {
 		block.Text = text
 	case *ThinkingBlock:
 		block.Thinking = text
-		if r.segment != reasoning.Reasoning {
-			text = ""
+		if r.segment == reasoning.Summary && r.sealed == "" {
+			r.sealed, _ = r.seal("") // without a key no value is ever opened
 		}
-		block.Signature = r.sign(text)
+		block.Signature, r.sealed = r.sealed, ""
 		r.tellBlock("content_block_delta", nil, &blockDelta{Type: "signature_delta", Signature: &block.Signature})
 	case *ToolUseBlock:
 		input := text
@@ -215,31 +202,10 @@ func (r *reply) close() {
 	r.block = nil
 }
 
-// sign seals thoughts. If that fails, the block has no signature, and counts as the client's own text when it is sent
-// back.
-func (r *reply) sign(thoughts string) string {
-	value, err := r.seal(thoughts, r.calls)
-	if err != nil {
-		r.Warnings.Add(generation.CodeNotSealed, "a thinking block could not be signed: "+err.Error())
-	}
-	return value
-}
-
 // done ends the message.
 func (r *reply) done() {
-	r.summarized = true
-	r.Release()
-	if r.calls == seal.Undecided && !r.Holds(reasoning.ToolCall) {
-		r.calls = seal.NoCalls
-	}
 	r.close()
-	if sealed := r.Result.Sealed; sealed != "" && r.display.seals() {
-		r.begin(&RedactedThinkingBlock{"redacted_thinking", sealed})
-		r.close()
-	}
-	r.ended = true
-	r.Release()
-	r.close()
+	r.carry()
 	m := &r.message
 	m.StopReason, m.Usage, m.ReasoningInfo = stopReason(r.Result), usageOf(r.Result.Usage), contract.InfoOf(r.Info)
 	if m.Warnings = r.Warnings; r.Result.StopString != "" {

@@ -11,24 +11,23 @@
 //	thinking                            visibility  answer
 //	(absent), disabled                  none        nothing; disabled also skips the reasoning
 //	enabled, adaptive                   full        thinking blocks, each with its signature
-//	... with display "summarized"       summary     one thinking block with the summary, then the sealed reasoning
-//	... with display "omitted"          none        the sealed reasoning alone, as a redacted_thinking block
+//	... with display "summarized"       summary     one thinking block with the summary and the signature
+//	... with display "omitted"          none        thinking blocks without text, each with its signature
 //
-// A signature is a sealed value (package seal) that contains the block's reasoning; that of a summary contains none. It
-// opens only together with the calls of its turn. In a message without calls it opens only after the same user message
-// as before. Neighbouring messages of one role count as one message, as in Anthropic's API.
+// A signature has the sealed values (package seal) of the reasoning up to its block. It opens only together with the
+// calls of its turn. In a message without calls it opens only after the same user message as before. Neighbouring
+// messages of one role count as one message, as in Anthropic's API.
 //
-// A client sends blocks back unchanged. The reasoning in a signature or in a redacted block is restored; the text
-// of the block does not matter. It enters the prompt where the model's format has a place for it, which is while
+// A client sends blocks back unchanged. The reasoning in a signature is restored, and also in the redacted_thinking
+// blocks of Anthropic's API; the text of the block does not matter. It enters the prompt where the model's format has a place for it, which is while
 // calls are pending. A thinking block without a signature is the client's own text and is used for pending calls
 // only. A block whose value does not open is left out with the warning sealed_dropped. With Config.StrictSeal the
 // request is refused with status 400, Anthropic's words, which clients look for, and the code of package seal.
 //
 // # Order
 //
-// Blocks are sent one after the other. A summary is generated at the same time as the answer, so the answer is held
-// back until the summary is complete. If reasoning is sealed but not shown, its block is sent at the end of the
-// run, and calls are held back until then, because they follow it. A call's input is sent as a whole and is valid
-// JSON, unless its tool asks for eager_input_streaming. If the model wrote something else than JSON, the input is
-// that text as a JSON string.
+// Blocks are sent one after the other. A summary is generated at the same time as the answer, so the answer and the
+// calls are held back until the summary is complete. A call's input is sent as a whole and is valid JSON, unless its
+// tool asks for eager_input_streaming. If the model wrote something else than JSON, the input is that text as a JSON
+// string.
 package anthropic

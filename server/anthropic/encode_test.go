@@ -14,7 +14,6 @@ import (
 
 	"runner/generation"
 	"runner/reasoning"
-	"runner/reasoning/seal"
 	"runner/server/wire"
 	"runner/server/wiretest"
 	"runner/testenv"
@@ -43,7 +42,7 @@ func (f *frames) String() string {
 }
 
 // fakeSeal replaces a keyring, so that files can be compared.
-func fakeSeal(thoughts string, _ seal.Calls) (string, error) {
+func fakeSeal(thoughts string) (string, error) {
 	return fmt.Sprintf("sealed(%q)", thoughts), nil
 }
 
@@ -151,9 +150,18 @@ func generic(t *testing.T, v any) map[string]any {
 func TestGolden(t *testing.T) {
 	stop := reasoning.Result{Finish: reasoning.FinishStop, Usage: wiretest.Usage}
 	tools := reasoning.Result{Finish: reasoning.FinishToolCalls, Usage: wiretest.Usage}
-	withSeal := func(r reasoning.Result) reasoning.Result { r.Sealed = "sealed-run"; return r }
 	answer := wiretest.Segment(reasoning.Answer, "It is ", "\"4\".\n")
-	thoughts := wiretest.Segment(reasoning.Reasoning, "two and ", "two")
+	thoughts := wiretest.Carried("value-1", wiretest.Segment(reasoning.Reasoning, "two and ", "two"))
+	again := wiretest.Carried("value-2", wiretest.Segment(reasoning.Reasoning, "four"))
+	hidden := wiretest.Carried("value-1", nil)
+	as := func(v reasoning.Visibility, events []reasoning.Event) []reasoning.Event {
+		events[0].Info.Visibility = v
+		return events
+	}
+	summary := func(r reasoning.Result, parts ...[]reasoning.Event) []reasoning.Event {
+		return as(reasoning.VisibilitySummary, wiretest.Run(r, parts...))
+	}
+	settled := []reasoning.Event{{Kind: reasoning.SummarySettled}}
 	beside := wiretest.SummaryBeside()
 	for name, g := range map[string]struct {
 		p      prompt
@@ -161,19 +169,20 @@ func TestGolden(t *testing.T) {
 	}{
 		"answer":   {prompt{}, wiretest.Run(stop, answer)},
 		"empty":    {prompt{}, wiretest.Run(reasoning.Result{Finish: reasoning.FinishLength, Usage: wiretest.Usage})},
-		"thinking": {prompt{display: displayFull}, wiretest.Run(stop, thoughts, answer)},
-		"interleave": {prompt{display: displayFull},
-			wiretest.Run(tools, thoughts, wiretest.Segment(reasoning.Preamble, "I look."), thoughts,
+		"thinking": {prompt{}, wiretest.Run(stop, thoughts, answer)},
+		"interleave": {prompt{},
+			wiretest.Run(tools, thoughts, wiretest.Segment(reasoning.Preamble, "I look."), again,
 				wiretest.CallSegment(0, "get", `{"a"`, `:1}`), wiretest.CallSegment(1, "now"))},
-		"summary": {prompt{display: displaySummary}, wiretest.Run(withSeal(stop), beside)},
-		"summary_call": {prompt{display: displaySummary}, wiretest.Run(withSeal(tools), wiretest.CallSegment(0, "get", "{}"),
-			wiretest.Segment(reasoning.Summary, "Why."))},
-		"posthoc": {prompt{display: displaySummary},
-			wiretest.Run(stop, answer, wiretest.Segment(reasoning.Summary, "Explained."))},
-		"no_summary": {prompt{display: displaySummary}, wiretest.Run(withSeal(stop), answer)},
-		"omitted": {prompt{display: displaySealed},
-			wiretest.Run(withSeal(tools), wiretest.Segment(reasoning.Preamble, "I look."),
-				wiretest.CallSegment(0, "get", `{"a":1}`))},
+		"two_thoughts": {prompt{}, wiretest.Run(stop, thoughts, again, answer)},
+		"summary":      {prompt{}, summary(stop, hidden, beside)},
+		"summary_call": {prompt{}, summary(tools, hidden, wiretest.CallSegment(0, "get", "{}"),
+			wiretest.Segment(reasoning.Summary, "Why."), settled)},
+		"posthoc": {prompt{}, summary(stop, answer[:1], settled, answer[1:],
+			wiretest.Segment(reasoning.Summary, "Explained."))},
+		"no_summary": {prompt{}, summary(stop, hidden, answer, settled)},
+		"omitted": {prompt{}, as(reasoning.VisibilityNone,
+			wiretest.Run(tools, hidden, wiretest.Segment(reasoning.Preamble, "I look."), wiretest.Carried("value-2", nil),
+				wiretest.CallSegment(0, "get", `{"a":1}`)))},
 		"stop": {prompt{}, wiretest.Run(reasoning.Result{Finish: reasoning.FinishStop,
 			Detail: reasoning.DetailStopString, StopString: "END"}, answer)},
 		"context": {prompt{}, wiretest.Run(reasoning.Result{Finish: reasoning.FinishLength,
@@ -200,13 +209,10 @@ func TestGolden(t *testing.T) {
 
 // A stream and a whole message have the same blocks.
 func TestStreamIsTheMessage(t *testing.T) {
-	shown := map[display]reasoning.Visibility{displayFull: reasoning.VisibilityFull,
-		displaySummary: reasoning.VisibilitySummary}
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for i := range 3000 {
-		display := display(rnd.IntN(4))
-		events := wiretest.RandomRun(rnd, shown[display])
-		f, m := bothWays(events, &prompt{display: display})
+		events := wiretest.RandomRun(rnd, reasoning.Visibility(rnd.IntN(3)))
+		f, m := bothWays(events, &prompt{})
 		got, err := reassemble(f)
 		if err != nil {
 			t.Fatalf("run %d: %v\n%s", i, err, f)
@@ -246,7 +252,7 @@ func checkTexts(t *testing.T, events []reasoning.Event, m Message) {
 
 func TestDeltasTakeNoMemory(t *testing.T) {
 	for _, s := range []reasoning.Segment{reasoning.Answer, reasoning.Reasoning, reasoning.ToolCall} {
-		r := toNobody(&prompt{display: displayFull, eager: map[string]bool{"f": true}})
+		r := toNobody(&prompt{eager: map[string]bool{"f": true}})
 		r.text = make([]byte, 0, 1<<20)
 		e := reasoning.Event{Kind: reasoning.SegmentDelta, Segment: s, Text: " a token\n", Call: reasoning.Call{Name: "f"}}
 		_ = r.Push(0, &e)

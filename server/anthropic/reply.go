@@ -50,20 +50,10 @@ type TextBlock struct {
 type ThinkingBlock struct {
 	// The type of this object.
 	Type string `json:"type" api:"=thinking"`
-	// The reasoning or its summary.
+	// The reasoning or its summary. It is empty if only the sealed reasoning was asked for.
 	Thinking string `json:"thinking"`
-	// The sealed reasoning. Send it back with the block.
+	// The sealed reasoning up to here. Send it back with the block.
 	Signature string `json:"signature"`
-}
-
-// RedactedThinkingBlock is reasoning that is not shown.
-//
-//openapi:answer RedactedThinkingBlock
-type RedactedThinkingBlock struct {
-	// The type of this object.
-	Type string `json:"type" api:"=redacted_thinking"`
-	// The sealed reasoning, of which no text is shown. Send it back with the block.
-	Data string `json:"data"`
 }
 
 // ToolUseBlock is a call of a tool.

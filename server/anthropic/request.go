@@ -133,23 +133,9 @@ type Tool struct {
 	EagerInputStreaming bool `json:"eager_input_streaming" api:"default=false"`
 }
 
-// display says what is shown of the reasoning.
-type display uint8
-
-const (
-	displayNothing display = iota
-	displayFull
-	displaySummary
-	displaySealed
-)
-
-// seals reports whether a reply has the whole reasoning as a sealed value at its end.
-func (d display) seals() bool { return d == displaySummary || d == displaySealed }
-
 // prompt is a decoded request.
 type prompt struct {
 	req      generation.Request
-	display  display
 	warnings wire.Warnings
 	// eager names the tools with eager_input_streaming.
 	eager map[string]bool
@@ -192,9 +178,7 @@ func (p *prompt) thinking(body *MessagesRequest) error {
 	}
 	t := body.Thinking
 	if t == nil {
-		p.display = [...]display{
-			reasoning.VisibilitySummary: displaySummary, reasoning.VisibilityFull: displayFull,
-		}[p.req.Visibility]
+		p.req.Seal = p.req.Visibility != reasoning.VisibilityNone
 		return nil
 	}
 	p.req.Visibility = reasoning.VisibilityNone
@@ -214,13 +198,13 @@ func (p *prompt) thinking(body *MessagesRequest) error {
 	default:
 		return wire.Invalid("thinking.type", "it takes enabled, adaptive or disabled")
 	}
+	p.req.Seal = true
 	switch t.Display {
 	case "":
-		p.display, p.req.Visibility = displayFull, reasoning.VisibilityFull
+		p.req.Visibility = reasoning.VisibilityFull
 	case "summarized":
-		p.display, p.req.Visibility = displaySummary, reasoning.VisibilitySummary
+		p.req.Visibility = reasoning.VisibilitySummary
 	case "omitted":
-		p.display = displaySealed
 	default:
 		return wire.Invalid("thinking.display", "it takes summarized or omitted, or nothing for the reasoning itself")
 	}

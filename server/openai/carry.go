@@ -28,7 +28,7 @@ func (c *chatOrder) bind(a *API, p *wire.Principal, m wire.Model) error {
 func (c *chatOrder) runs(traced generation.Observer) []wire.Run {
 	runs := c.order.runs()
 	for i := range runs {
-		runs[i].Observer = contract.Reply(c.begin(), !c.legacy, traced)
+		runs[i].Observer = contract.Reply(c.begin(), traced)
 	}
 	return runs
 }

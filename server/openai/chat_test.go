@@ -464,7 +464,7 @@ func TestCarriedReasoning(t *testing.T) {
 		"version 1":         {f, turn("add", id, "AQ"+value[2:], "result 5", ""), "sealed_tampered"},
 		"another key":       {unknown, own, "sealed_unknown_key"},
 		"no keys":           {none, own, "sealed_unknown_key"},
-		"without its call": {f, fmt.Sprintf(`{"messages":[{"role":"user","content":"add"},
+		"without its call, elsewhere": {f, fmt.Sprintf(`{"messages":[{"role":"user","content":"subtract"},
 				{"role":"assistant","content":"x","reasoning_encrypted_content":%q},
 			{"role":"tool","name":"add","tool_call_id":"x","content":"result 5"}],%s}`, value, addTool), "sealed_foreign"},
 		"twice": {f, strings.Replace(own, `{"role":"assistant"`, fmt.Sprintf(`{"role":"assistant","content":null,

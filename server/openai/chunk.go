@@ -314,7 +314,7 @@ func (c *choice) end() error {
 	r := c.Result
 	more := &c.chunk.Choices[0]
 	finish := finishOf(r, c.order.legacy)
-	end := MessageEnd{r.Sealed, r.SummarySource, contract.Score(r), c.Decisions(), r.Specialist, c.Instructions(),
+	end := MessageEnd{c.Sealed, r.SummarySource, contract.Score(r), c.Decisions(), r.Specialist, c.Instructions(),
 		c.Delegations}
 	own, extras := c.order.remarks(&c.Ending, more.Index, c.order.choices > 1)
 	silent := !c.any && c.calls == 0

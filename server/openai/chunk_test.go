@@ -194,6 +194,8 @@ func (g generator) stream(logprobs bool) []reasoning.Event {
 		switch g.IntN(20) {
 		case 0:
 			list = append(list, reasoning.Event{Kind: reasoning.Warning, Code: "stray_control", Text: g.text()})
+		case 2:
+			list = append(list, reasoning.Event{Kind: reasoning.Sealed, Text: "c2Vh"})
 		case 1:
 			list = append(list, reasoning.Event{Kind: reasoning.StrategySwitched, Info: info(), Text: "why"})
 		}
@@ -208,7 +210,6 @@ func (g generator) stream(logprobs bool) []reasoning.Event {
 			reasoning.FinishToolCalls, ""}[g.IntN(4)],
 		Detail:               []string{"", reasoning.DetailReasoningBudget, reasoning.DetailContextFull}[g.IntN(3)],
 		ReasoningUnavailable: g.IntN(2) == 0, SummarySource: []string{"", "posthoc"}[g.IntN(2)],
-		Sealed: []string{"", "c2Vh"}[g.IntN(2)],
 		Usage: reasoning.Usage{Prompt: 9, Cached: g.IntN(9), Completion: g.IntN(99), Reasoning: g.IntN(9),
 			Summary: g.IntN(9), Answer: 3},
 	}

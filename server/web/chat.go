@@ -37,7 +37,7 @@ func (a *API) chat(w http.ResponseWriter, r *http.Request) error {
 	}
 	t.req.Thread, t.req.Phases = in.Conversation, true
 	run := wire.Run{Request: t.req,
-		Observer: contract.Reply(turn, true, contract.Tracer(t.trace, a.cfg.Traces, who, a.cfg.NewID("web_")))}
+		Observer: contract.Reply(turn, contract.Tracer(t.trace, a.cfg.Traces, who, a.cfg.NewID("web_")))}
 	return wire.Streamed(w, r, m, []wire.Run{run}, wire.NewEvents, func(to *wire.Stream) wire.Encoder {
 		return NewEncoder(EncoderConfig{Model: m.Card().Name, Schema: t.schema, Pace: a.cfg.Pace,
 			Warnings: append(t.warnings, warnings...), Flush: to.Flush},

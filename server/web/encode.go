@@ -372,7 +372,7 @@ func (e *Encoder) done(r *reasoning.Result) {
 	e.send(Done{
 		Type: "done", FinishReason: r.Finish, FinishDetail: r.Detail, TraceID: r.Trace,
 		ReasoningUnavailable: r.ReasoningUnavailable, SummarySource: r.SummarySource, Score: contract.Score(r),
-		Sealed: r.Sealed, Instructions: e.Instructions(),
+		Sealed: e.Sealed, Instructions: e.Instructions(),
 		Usage: Usage{Prompt: u.Prompt, Cached: u.Cached, Completion: u.Completion, Reasoning: u.Reasoning,
 			Summary: u.Summary},
 		Timing: Timing{Queue: ms(t.Queue), FirstToken: ms(t.FirstToken), FirstAnswer: ms(t.FirstAnswer),

@@ -3,6 +3,7 @@ package wiretest
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"runner/reasoning"
@@ -18,6 +19,12 @@ func Segment(s reasoning.Segment, texts ...string) []reasoning.Event {
 		events = append(events, reasoning.Event{Kind: reasoning.SegmentDelta, Segment: s, Text: text})
 	}
 	return append(events, reasoning.Event{Kind: reasoning.SegmentEnd, Segment: s})
+}
+
+// Carried returns the events of reasoning with its sealed value before the end. Hidden reasoning has no other events.
+func Carried(value string, thoughts []reasoning.Event) []reasoning.Event {
+	n := max(0, len(thoughts)-1)
+	return slices.Insert(slices.Clone(thoughts), n, reasoning.Event{Kind: reasoning.Sealed, Text: value})
 }
 
 // CallSegment returns the events of a call, with a delta for each part of its arguments. Its id is call_ and its index.
@@ -45,6 +52,7 @@ func SummaryBeside() []reasoning.Event {
 	events := append(Segment(reasoning.Summary, "It was ")[:2:2], Segment(reasoning.Answer, "It ")[:2:2]...)
 	return append(events, reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Summary, Text: "added."},
 		reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.Summary},
+		reasoning.Event{Kind: reasoning.SummarySettled},
 		reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Answer, Text: "is 4."},
 		reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.Answer})
 }
@@ -57,9 +65,14 @@ func RandomRun(rnd *rand.Rand, v reasoning.Visibility, extra ...[]reasoning.Even
 	for range rnd.IntN(6) {
 		switch kind := rnd.IntN(5 + len(extra)); kind {
 		case 0:
+			var thoughts []reasoning.Event
 			if v == reasoning.VisibilityFull {
-				parts = append(parts, Segment(reasoning.Reasoning, randomTexts(rnd)...))
+				thoughts = Segment(reasoning.Reasoning, randomTexts(rnd)...)
 			}
+			if rnd.IntN(2) == 0 {
+				thoughts = Carried(fmt.Sprint("sealed", len(parts)), thoughts)
+			}
+			parts = append(parts, thoughts)
 		case 1:
 			parts = append(parts, Segment(reasoning.Preamble, randomTexts(rnd)...))
 		case 2:
@@ -76,15 +89,14 @@ func RandomRun(rnd *rand.Rand, v reasoning.Visibility, extra ...[]reasoning.Even
 	}
 	r := reasoning.Result{Finish: reasoning.FinishStop, Usage: Usage,
 		Timing: reasoning.Timing{Prefill: 40 * time.Nanosecond, Decode: 60 * time.Nanosecond}}
-	if rnd.IntN(2) == 0 {
-		r.Sealed = "sealed"
-	}
 	events := Run(r, parts...)
+	events[0].Info.Visibility = v
 	if v != reasoning.VisibilitySummary || rnd.IntN(4) == 0 {
 		return events
 	}
 	at := 1
-	for _, e := range Segment(reasoning.Summary, randomTexts(rnd)...) { // anywhere, but in order
+	summary := append(Segment(reasoning.Summary, randomTexts(rnd)...), reasoning.Event{Kind: reasoning.SummarySettled})
+	for _, e := range summary { // anywhere, but in order
 		at += rnd.IntN(len(events) - at)
 		events = append(events[:at:at], append([]reasoning.Event{e}, events[at:]...)...)
 		at++

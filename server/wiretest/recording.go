@@ -57,18 +57,23 @@ func (r *Recording) Play(req *generation.Request, o generation.Observer) iter.Se
 			if v != reasoning.VisibilitySummary {
 				result.SummarySource, result.Usage.Summary = "", 0
 			}
-			if thoughts := r.Thoughts(); req.Seal && thoughts != "" {
-				calls := slices.ContainsFunc(r.Events, func(e reasoning.Event) bool { return e.Segment == reasoning.ToolCall })
-				sealed, err := o.Seal(thoughts, calls)
-				if err != nil {
-					yield(reasoning.Event{}, err)
-					return
-				}
-				result.Sealed = sealed
-			}
 			events = append(events, reasoning.Event{Kind: reasoning.Done, Result: &result})
 		}
+		var thoughts strings.Builder
+		settles := r.settles()
 		for _, e := range events {
+			if e.Segment == reasoning.Reasoning && req.Seal {
+				if thoughts.WriteString(e.Text); e.Kind == reasoning.SegmentEnd && thoughts.Len() > 0 {
+					value, err := o.Seal(thoughts.String())
+					if err != nil {
+						yield(reasoning.Event{}, err)
+						return
+					}
+					if thoughts.Reset(); !yield(reasoning.Event{Kind: reasoning.Sealed, Text: value, Specialist: e.Specialist}, nil) {
+						return
+					}
+				}
+			}
 			if e.Segment == reasoning.Summary && v != reasoning.VisibilitySummary || !v.Shows(&e) {
 				continue
 			}
@@ -80,10 +85,35 @@ func (r *Recording) Play(req *generation.Request, o generation.Observer) iter.Se
 			if !yield(e, nil) {
 				return
 			}
+			if v == reasoning.VisibilitySummary && settles(&e) {
+				settles = func(*reasoning.Event) bool { return false }
+				if !yield(reasoning.Event{Kind: reasoning.SummarySettled}, nil) {
+					return
+				}
+			}
 		}
 		if r.Err != nil {
 			yield(reasoning.Event{}, r.Err)
 		}
+	}
+}
+
+// settles returns a function that reports whether the summary is settled after an event: at its end if it begins before
+// the answer or call ends, else where that begins.
+func (r *Recording) settles() func(e *reasoning.Event) bool {
+	at := func(kind reasoning.Kind, segments ...reasoning.Segment) int {
+		return slices.IndexFunc(r.Events, func(e reasoning.Event) bool {
+			return e.Kind == kind && slices.Contains(segments, e.Segment)
+		})
+	}
+	summary, said := at(reasoning.SegmentStart, reasoning.Summary), at(reasoning.SegmentEnd, reasoning.Answer, reasoning.ToolCall)
+	if summary >= 0 && (said < 0 || summary < said) {
+		return func(e *reasoning.Event) bool {
+			return e.Kind == reasoning.SegmentEnd && e.Segment == reasoning.Summary
+		}
+	}
+	return func(e *reasoning.Event) bool {
+		return e.Kind == reasoning.SegmentStart && (e.Segment == reasoning.Answer || e.Segment == reasoning.ToolCall)
 	}
 }
 

@@ -60,8 +60,10 @@ func TestTerminalHoldsTheAnswerForTheSummary(t *testing.T) {
 			t.Fatalf("the answer came before the summary was complete: %q", out.String())
 		}
 	}
-	if err := r.Render(end(reasoning.Summary)); err != nil {
-		t.Fatal(err)
+	for _, e := range []reasoning.Event{end(reasoning.Summary), {Kind: reasoning.SummarySettled}} {
+		if err := r.Render(e); err != nil {
+			t.Fatal(err)
+		}
 	}
 	const want = "Summary of the reasoning:\nAdding gives 42.\n\nAnswer:\n42\n"
 	if out.String() != want {

@@ -13,31 +13,35 @@ type view struct {
 	waits string
 
 	posthoc  bool
-	order    summaryFirst
+	order    reasoning.SummaryFirst
 	warnings warnings
 	err      error
 }
 
 // Render implements [Renderer].
 func (v *view) Render(e reasoning.Event) error {
+	if v.order.To == nil {
+		v.order.To = v.take
+	}
+	if v.order.Push(&e); v.order.Holds() && v.waits != "" {
+		v.streams.Spinner.Set(v.waits)
+	}
+	return v.failed()
+}
+
+// take takes an event whose turn it is.
+func (v *view) take(e *reasoning.Event) {
 	switch e.Kind {
 	case reasoning.Started, reasoning.StrategySwitched:
-		if e.Kind == reasoning.Started {
-			v.order.start(e.Info)
-		}
 		if e.Info != nil {
 			v.posthoc = e.Info.Strategy == reasoning.StrategyPosthoc
 		}
 	case reasoning.Warning:
-		v.warnings.add(e)
+		v.warnings.add(*e)
 	case reasoning.Done:
-		v.order.release(v.show)
 	default:
-		if v.order.pass(e, v.show) && v.waits != "" {
-			v.streams.Spinner.Set(v.waits)
-		}
+		v.show(*e)
 	}
-	return v.failed()
 }
 
 // failed returns the first write error.
@@ -50,7 +54,7 @@ func (v *view) failed() error {
 
 // Close implements [Renderer].
 func (v *view) Close() error {
-	v.order.release(v.show)
+	v.order.Release()
 	v.streams.Spinner.Stop()
 	v.s.end()
 	if v.end != nil {

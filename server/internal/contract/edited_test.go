@@ -40,7 +40,7 @@ func (o *origin) allows(r *thought) bool {
 	if len(r.calls) > 0 {
 		return o.thought == r.thought && slices.Equal(r.calls, []string{o.call})
 	}
-	return o.thought == r.thought && o.call == "" && o.asked == r.asked
+	return o.thought == r.thought && o.asked == r.asked
 }
 
 // format makes requests in one wire format.

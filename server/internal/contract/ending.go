@@ -6,6 +6,7 @@ import (
 
 	"runner/generation/delegation"
 	"runner/reasoning"
+	"runner/reasoning/seal"
 	"runner/server/wire"
 )
 
@@ -14,6 +15,8 @@ type Ending struct {
 	// Info has the settings in effect; nil until the run has started.
 	Info     *reasoning.Info
 	Warnings wire.Warnings
+	// Sealed has the sealed values of the reasoning, joined.
+	Sealed string
 	// Result is nil until the run is over.
 	Result *reasoning.Result
 	// Delegations are the delegations that have ended.
@@ -34,6 +37,8 @@ func (n *Ending) Note(e *reasoning.Event) {
 		}
 	case reasoning.Warning:
 		n.Warnings.Add(e.Code, e.Text)
+	case reasoning.Sealed:
+		n.Sealed = seal.Join(n.Sealed, e.Text)
 	case reasoning.Instructed:
 		n.last = e.Text
 	case reasoning.DelegationStart:

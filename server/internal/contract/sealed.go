@@ -194,23 +194,15 @@ func Tracer(asked bool, to wire.Traces, who *wire.Principal, run string) generat
 type reply struct {
 	generation.Observer
 	turn *seal.Turn
-	ids  bool
 }
 
 // Reply returns the observer of the reply of a turn: it names the calls and seals the reasoning. traced does the rest.
-// If ids is false, the calls have no ids and the turn counts as one without calls.
-func Reply(turn *seal.Turn, ids bool, traced generation.Observer) generation.Observer {
-	return &reply{traced, turn, ids}
+func Reply(turn *seal.Turn, traced generation.Observer) generation.Observer {
+	return &reply{traced, turn}
 }
 
 // CallID implements [generation.Observer].
 func (r *reply) CallID(number int) string { return r.turn.CallID(number) }
 
-// Seal implements [generation.Observer].
-func (r *reply) Seal(thoughts string, calls bool) (string, error) {
-	kind := seal.NoCalls
-	if calls && r.ids {
-		kind = seal.WithCalls
-	}
-	return r.turn.Seal(thoughts, kind)
-}
+// Seal implements [generation.Observer]. Whether calls follow is not known yet.
+func (r *reply) Seal(thoughts string) (string, error) { return r.turn.Seal(thoughts, seal.Undecided) }

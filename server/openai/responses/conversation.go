@@ -130,8 +130,10 @@ func (a *assembler) settle() error {
 }
 
 func (a *assembler) reasoning(e *entry, item *Reasoning) error {
-	if err := a.settle(); err != nil {
-		return err
+	if t := a.turn; t != nil && t.Content != "" { // after a call without a result the turn goes on
+		if err := a.flush(); err != nil {
+			return err
+		}
 	}
 	t := a.assistant()
 	if item.EncryptedContent != "" || e.sealed != "" {

@@ -3,6 +3,7 @@ package responses
 import (
 	"runner/chattemplate"
 	"runner/reasoning"
+	"runner/reasoning/seal"
 	"runner/server/internal/apierror"
 	"runner/server/internal/contract"
 	"runner/server/wire"
@@ -11,11 +12,12 @@ import (
 // encoder collects the events of a run into a response. If there is a client, it also emits each change as an event of
 // the Responses API. So a streamed response and one that is not streamed are the same.
 //
-// Each segment has an item, numbered in the order in which they begin. The first reasoning item has the summary and
-// the sealed value. If the request asks for one of them, the item begins before all others, so that it is before
-// the message to which it belongs, and stays open. An item's texts end with their segment. The item itself ends
-// when the next one begins or the run is over, because only then it is known whether it was cut off.
+// Each segment has an item, and a summary and a sealed value belong to the reasoning item that is open. An item
+// finishes before the next begins: what the model says waits for the summary. An item's texts end with their segment.
+// The item itself ends when the next one begins or the run is over, because only then it is known whether it was cut
+// off.
 type encoder struct {
+	reasoning.SummaryFirst
 	resp *Response
 	// emit gets the name of each event and the event, which is valid until emit returns. Nil if there is no client. lost
 	// is its first error; after that it is not called.
@@ -24,7 +26,7 @@ type encoder struct {
 	// newID makes the ids of items. homeID is the id of the first reasoning item.
 	newID  func(prefix string) string
 	homeID string
-	// carries says that the first reasoning item has the sealed value.
+	// carries says that the reasoning items have the sealed values.
 	carries bool
 	// custom are the names of the tools whose calls are free text.
 	custom map[string]bool
@@ -34,12 +36,11 @@ type encoder struct {
 
 	seq   int
 	items []*openItem
-	// home is the first reasoning item. main is the last item of the main sequence. Both are nil until there is one.
-	home, main *openItem
+	// last is the last item; nil until there is one. reasoned says that there is a reasoning item.
+	last     *openItem
+	reasoned bool
 	// queued says that the run waits for its first token.
 	queued bool
-	// sealed is the sealed value of the run's reasoning.
-	sealed string
 	// changed is called when the status changes, except at the end, and atEnd when the response is final. Both are called
 	// before the event is emitted.
 	changed, atEnd func()
@@ -51,8 +52,8 @@ type openItem struct {
 	index  int
 	item   Item
 	closed bool
-	// text is the item's text, and summary the last part of its summary; nil if there is none yet.
-	text, summary *openPart
+	// text is the last text of the item; nil if there is none yet.
+	text *openPart
 }
 
 // openPart is an unfinished text: a part of an item's content or summary, or what a call is made with.
@@ -112,6 +113,12 @@ func (e *encoder) push(ev *reasoning.Event) error {
 	if ev.Kind != reasoning.Started && ev.Kind != reasoning.Warning {
 		e.wake()
 	}
+	e.Push(ev)
+	return e.lost
+}
+
+// take takes an event whose turn it is.
+func (e *encoder) take(ev *reasoning.Event) {
 	e.ending.Note(ev)
 	switch ev.Kind {
 	case reasoning.Started:
@@ -123,96 +130,80 @@ func (e *encoder) push(ev *reasoning.Event) error {
 	case reasoning.SegmentDelta:
 		e.delta(ev)
 	case reasoning.SegmentEnd:
-		e.end(ev.Segment)
+		if p := e.text(); p != nil {
+			e.closePart(p)
+		}
+	case reasoning.Sealed:
+		if e.carries {
+			r := e.thinking()
+			r.EncryptedContent = seal.Join(r.EncryptedContent, ev.Text)
+		}
 	case reasoning.Warning:
 		e.resp.Warnings = append(e.resp.Warnings, wire.Warning{Code: ev.Code, Message: ev.Text})
 	case reasoning.Done:
 		e.finish(ev.Result)
 	}
-	return e.lost
 }
 
 // start opens the item of a segment.
 func (e *encoder) start(ev *reasoning.Event) {
 	switch ev.Segment {
 	case reasoning.Summary:
-		if e.home == nil || e.home.closed {
-			e.home = e.openReasoning()
-		}
-		r := e.home.item.(*Reasoning)
-		e.home.summary = e.openPart(e.home, "response.reasoning_summary_text", partSummary, &r.Summary)
-		return
+		r := e.thinking()
+		e.last.text = e.openPart(e.last, "response.reasoning_summary_text", partSummary, &r.Summary)
 	case reasoning.Reasoning:
-		e.settle(statusCompleted)
-		if e.home == nil || e.home.text != nil || e.home.closed {
-			e.main = e.openReasoning()
-		} else {
-			e.main = e.home
+		r := e.openReasoning()
+		e.last.text = e.openPart(e.last, "response.reasoning_text", partReasoning, &r.Content)
+	case reasoning.Preamble, reasoning.Answer:
+		m := &Message{ID: e.newID("msg_"), Type: typeMessage, Status: statusInProgress,
+			Role: string(chattemplate.Assistant), Phase: phaseFinal, Content: []Part{}}
+		if ev.Segment == reasoning.Preamble {
+			m.Phase = phaseCommentary
 		}
-		r := e.main.item.(*Reasoning)
-		e.main.text = e.openPart(e.main, "response.reasoning_text", partReasoning, &r.Content)
-		return
-	case reasoning.Preamble, reasoning.Answer, reasoning.ToolCall:
-	default:
-		return
-	}
-	if e.mayReason() {
-		e.openHome()
-	}
-	e.settle(statusCompleted)
-	if ev.Segment == reasoning.ToolCall {
+		e.open(m)
+		e.last.text = e.openPart(e.last, "response.output_text", partOutput, &m.Content)
+	case reasoning.ToolCall:
 		c := &FunctionCall{Type: typeCall, Status: statusInProgress, CallID: ev.Call.ID, Name: ev.Call.Name}
 		name := "response.function_call_arguments"
 		if e.custom[ev.Call.Name] {
 			name, c.Type = "response.custom_tool_call_input", typeCustom
 		}
 		c.ID = e.newID(idPrefix[c.Type])
-		e.main = e.open(c)
-		e.main.text = e.openPart(e.main, name, "", nil)
-		e.main.text.call = c
-		return
-	}
-	m := &Message{ID: e.newID("msg_"), Type: typeMessage, Status: statusInProgress, Role: string(chattemplate.Assistant),
-		Phase: phaseFinal, Content: []Part{}}
-	if ev.Segment == reasoning.Preamble {
-		m.Phase = phaseCommentary
-	}
-	e.main = e.open(m)
-	e.main.text = e.openPart(e.main, "response.output_text", partOutput, &m.Content)
-}
-
-// mayReason reports whether the first reasoning item must be opened before the item that begins now.
-func (e *encoder) mayReason() bool {
-	i := e.resp.ReasoningInfo
-	return (e.carries || i.Visibility == reasoning.VisibilitySummary.String()) &&
-		i.Effort != string(reasoning.EffortNone) && i.Strategy != string(reasoning.StrategyPosthoc)
-}
-
-// openHome opens the first reasoning item, unless there is one.
-func (e *encoder) openHome() {
-	if e.home == nil {
-		e.openReasoning()
+		e.open(c)
+		e.last.text = e.openPart(e.last, name, "", nil)
+		e.last.text.call = c
 	}
 }
 
-func (e *encoder) openReasoning() *openItem {
+// thinking returns the reasoning item that is open. It opens one if there is none.
+func (e *encoder) thinking() *Reasoning {
+	if e.last != nil {
+		if r, ok := e.last.item.(*Reasoning); ok {
+			return r
+		}
+	}
+	return e.openReasoning()
+}
+
+func (e *encoder) openReasoning() *Reasoning {
 	id := e.homeID
-	if e.home != nil {
+	if e.reasoned {
 		id = e.newID("rs_")
 	}
-	o := e.open(&Reasoning{ID: id, Type: typeReasoning, Status: statusInProgress, Summary: []Part{}})
-	if e.home == nil {
-		e.home = o
-	}
-	return o
+	e.reasoned = true
+	r := &Reasoning{ID: id, Type: typeReasoning, Status: statusInProgress, Summary: []Part{}}
+	e.open(r)
+	return r
 }
 
-// open adds an item.
-func (e *encoder) open(item Item) *openItem {
-	o := &openItem{index: len(e.items), item: item}
-	e.items = append(e.items, o)
-	e.tell("response.output_item.added", &ItemEvent{OutputIndex: o.index, Item: item})
-	return o
+// open ends the last item and adds another.
+func (e *encoder) open(item Item) {
+	if e.last != nil {
+		e.close(e.last, statusCompleted)
+	}
+	e.last = &openItem{index: len(e.items), item: item}
+	e.items = append(e.items, e.last)
+	e.tell("response.output_item.added", &ItemEvent{OutputIndex: e.last.index, Item: item})
 }
 
 // openPart opens a text of an item. name begins the names of the events about it.
@@ -243,7 +234,7 @@ func (e *encoder) tellPart(p *openPart, what string, part Part) {
 
 // delta adds text. It is the hot path: it allocates only what the text needs to grow, and log probabilities.
 func (e *encoder) delta(ev *reasoning.Event) {
-	p := e.partOf(ev.Segment)
+	p := e.text()
 	if p == nil {
 		return
 	}
@@ -261,23 +252,12 @@ func (e *encoder) delta(ev *reasoning.Event) {
 // noLogprobs is the list of an output_text's tokens if log probabilities were not requested.
 var noLogprobs = []wire.TokenLogprob{}
 
-// partOf returns the text of a segment; nil if the segment was never opened.
-func (e *encoder) partOf(s reasoning.Segment) *openPart {
-	switch {
-	case s == reasoning.Summary && e.home != nil:
-		return e.home.summary
-	case s != reasoning.Summary && s != reasoning.Header && e.main != nil:
-		return e.main.text
+// text returns the text that is open; nil if there is none.
+func (e *encoder) text() *openPart {
+	if e.last == nil {
+		return nil
 	}
-	return nil
-}
-
-// end closes the text of a segment.
-func (e *encoder) end(s reasoning.Segment) {
-	e.closePart(e.partOf(s))
-	if s == reasoning.Summary && !e.carries && e.home != nil && e.home != e.main {
-		e.close(e.home, statusCompleted)
-	}
+	return e.last.text
 }
 
 // closePart completes a text, if it is open.
@@ -305,19 +285,6 @@ func (e *encoder) closePart(p *openPart) {
 	e.tellPart(p, ".done", part)
 }
 
-// settle closes the last item of the main sequence.
-func (e *encoder) settle(status string) {
-	if e.main != nil && (e.main != e.home || !e.stays()) {
-		e.close(e.main, status)
-	}
-}
-
-// stays reports whether the first reasoning item must stay open.
-func (e *encoder) stays() bool {
-	return e.carries || e.home.summary != nil && !e.home.summary.closed ||
-		e.resp.ReasoningInfo.Visibility == reasoning.VisibilitySummary.String() && e.home.summary == nil
-}
-
 // close closes an item and its open texts.
 func (e *encoder) close(o *openItem, status string) {
 	if o.closed {
@@ -331,10 +298,6 @@ func (e *encoder) close(o *openItem, status string) {
 	case *FunctionCall:
 		item.Status = status
 	case *Reasoning:
-		e.closePart(o.summary)
-		if o == e.home && e.carries {
-			item.EncryptedContent = e.sealed
-		}
 		item.Status = status
 	}
 	e.tell("response.output_item.done", &ItemEvent{OutputIndex: o.index, Item: o.item})
@@ -346,9 +309,6 @@ func (e *encoder) finish(r *reasoning.Result) {
 	resp.Usage = newUsage(r.Usage)
 	resp.FinishDetail, resp.TraceID, resp.ReasoningUnavailable = r.Detail, r.Trace, r.ReasoningUnavailable
 	resp.SummarySource, resp.Score, resp.Rationale = r.SummarySource, contract.Score(r), e.ending.Decisions()
-	if e.sealed = r.Sealed; e.carries && e.sealed != "" {
-		e.openHome() // a run that was cut off while it reasoned has none yet
-	}
 	status, event := statusCompleted, "response.completed"
 	if r.Finish == reasoning.FinishLength {
 		status, event = statusIncomplete, "response.incomplete"
@@ -382,8 +342,8 @@ func (e *encoder) fail(err *wire.Error) {
 	e.terminate(statusFailed, "response.failed")
 }
 
-// terminate closes what is open and emits the final response. The last item of the main sequence has the status of the
-// response; earlier items are completed.
+// terminate closes what is open and emits the final response. The last item has the status of the response, but a
+// summary that came after what was cut off is complete.
 func (e *encoder) terminate(status, event string) {
 	if e.over {
 		return
@@ -393,13 +353,9 @@ func (e *encoder) terminate(status, event string) {
 	if status != statusCompleted {
 		last = statusIncomplete
 	}
-	for _, o := range e.items {
-		switch {
-		case o == e.main || status == statusFailed || status == statusCancelled:
-			e.close(o, last)
-		default:
-			e.close(o, statusCompleted)
-		}
+	e.Release()
+	if e.last != nil {
+		e.close(e.last, last)
 	}
 	e.resp.Status = status
 	e.resp.Output = make([]Item, len(e.items))

@@ -6,25 +6,30 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"runner/backend"
 	"runner/generation"
 	"runner/reasoning"
+	"runner/reasoning/seal"
 	"runner/server/wire"
+	"runner/server/wiretest"
 	"runner/testenv"
 )
 
 // newTestEncoder returns an encoder whose ids count up.
 func newTestEncoder(carries, background bool) *encoder {
 	n := 0
-	return &encoder{
+	e := &encoder{
 		resp: &Response{ID: "resp_1", Object: "response", Status: statusInProgress, Output: []Item{}, Background: background,
 			ToolChoice: json.RawMessage(`"auto"`), Text: TextEcho{Format: json.RawMessage(`{"type":"text"}`)}},
 		newID:  func(prefix string) string { n++; return fmt.Sprintf("%s%d", prefix, n) },
 		homeID: "rs_home", carries: carries, clock: func() int64 { return 7 },
 	}
+	e.To = e.take
+	return e
 }
 
 var texts = []string{"a", " the", "\n\n", `"quoted"`, "<b>&", "é", "\u2028", "日本", "🙂", "\\", "\x00", "\x7f",
@@ -64,9 +69,14 @@ func someRun(r *rand.Rand) []reasoning.Event {
 			continue
 		}
 		segment(&main, s, call, 1)
+		if s == reasoning.Reasoning && r.IntN(2) == 0 {
+			value := reasoning.Event{Kind: reasoning.Sealed, Text: fmt.Sprint("sealed", len(main))}
+			main = slices.Insert(main, len(main)-1, value)
+		}
 	}
-	if r.IntN(2) == 0 {
+	if info.Visibility == reasoning.VisibilitySummary && r.IntN(2) == 0 {
 		segment(&side, reasoning.Summary, reasoning.Call{}, 1)
+		side = append(side, reasoning.Event{Kind: reasoning.SummarySettled})
 	}
 	for len(main)+len(side) > 0 {
 		switch from := r.IntN(8); {
@@ -84,7 +94,7 @@ func someRun(r *rand.Rand) []reasoning.Event {
 	}
 	result := &reasoning.Result{
 		Finish: []reasoning.FinishReason{reasoning.FinishStop, reasoning.FinishLength, reasoning.FinishToolCalls}[r.IntN(3)],
-		Sealed: []string{"", "sealedvalue"}[r.IntN(2)], Usage: reasoning.Usage{Prompt: 3, Cached: 1, Completion: 9,
+		Usage: reasoning.Usage{Prompt: 3, Cached: 1, Completion: 9,
 			Reasoning: 2, Summary: 4},
 	}
 	events = append(events, reasoning.Event{Kind: reasoning.Done, Result: result})
@@ -151,8 +161,9 @@ func TestStreamsFoldToTheResponse(t *testing.T) {
 			t.Fatalf("seed %d: folded\n%s\nfinal\n%s", seed, got, want)
 		}
 		checkTexts(t, seed, last, collected.Reply())
-		if carries && !breaks && len(output) > 0 {
-			checkSealed(t, seed, last, run[len(run)-1].Result.Sealed)
+		checkOrder(t, seed, events)
+		if carries && !breaks {
+			checkSealed(t, seed, last, run)
 		}
 	}
 }
@@ -196,21 +207,42 @@ func checkTexts(t *testing.T, seed uint64, response object, want generation.Repl
 // clean returns a text as it is after JSON encoding.
 func clean(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 
-// checkSealed checks that a sealed value is on the first reasoning item and nowhere else, and that there is such an
-// item if there is a value.
-func checkSealed(t *testing.T, seed uint64, response object, want string) {
+// checkOrder checks that each item finishes before the next begins, and that events of an item stand within it.
+func checkOrder(t *testing.T, seed uint64, events []object) {
 	t.Helper()
-	found := ""
-	for _, x := range response["output"].([]any) {
-		if sealed, ok := x.(object)["encrypted_content"].(string); ok {
-			if found != "" || x.(object)["id"] != "rs_home" {
-				t.Fatalf("seed %d: a sealed value on %v", seed, x)
+	open, next := -1.0, 0.0
+	for _, e := range events {
+		at, ofItem := e["output_index"].(float64)
+		switch {
+		case !ofItem:
+		case e["type"] == "response.output_item.added":
+			if open >= 0 || at != next {
+				t.Fatalf("seed %d: item %v begins while %v is open, after %v", seed, at, open, next)
 			}
-			found = sealed
+			open, next = at, next+1
+		case at != open:
+			t.Fatalf("seed %d: %v is about item %v, and %v is open", seed, e["type"], at, open)
+		case e["type"] == "response.output_item.done":
+			open = -1
 		}
 	}
+}
+
+// checkSealed checks that reasoning items have the sealed values in their order.
+func checkSealed(t *testing.T, seed uint64, response object, run []reasoning.Event) {
+	t.Helper()
+	var found, want string
+	for _, e := range run {
+		if e.Kind == reasoning.Sealed {
+			want = seal.Join(want, e.Text)
+		}
+	}
+	for _, x := range response["output"].([]any) {
+		value, _ := x.(object)["encrypted_content"].(string)
+		found = seal.Join(found, value)
+	}
 	if found != want {
-		t.Fatalf("seed %d: sealed value %q, want %q", seed, found, want)
+		t.Fatalf("seed %d: sealed values %q, want %q", seed, found, want)
 	}
 }
 
@@ -223,7 +255,7 @@ func BenchmarkDelta(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		_ = e.push(delta)
-		if p := e.main.text; len(p.text) > 1<<20 {
+		if p := e.last.text; len(p.text) > 1<<20 {
 			p.text = p.text[:0]
 		}
 	}
@@ -249,7 +281,7 @@ func TestDeltasTakeNoMemory(t *testing.T) {
 		e.emit = toNobody()
 		_ = e.push(&reasoning.Event{Kind: reasoning.Started, Info: &reasoning.Info{Visibility: reasoning.VisibilityFull}})
 		_ = e.push(&reasoning.Event{Kind: reasoning.SegmentStart, Segment: delta.Segment})
-		p := e.partOf(delta.Segment)
+		p := e.text()
 		p.text = make([]byte, 0, 1<<20)
 		if n := testenv.Allocs(func() { _ = e.push(&delta) }); n != 0 && name != "logprobs" {
 			t.Errorf("%s: %v allocations a delta", name, n)
@@ -257,29 +289,50 @@ func TestDeltasTakeNoMemory(t *testing.T) {
 	}
 }
 
-// An item is completed as early as possible: a summary when it ends, unless its item waits for a sealed value; any
-// other item when the next begins.
-func TestItemsAreDoneEarly(t *testing.T) {
-	for _, carries := range []bool{false, true} {
-		e := newTestEncoder(carries, false)
-		told := ""
-		e.emit = func(name string, _ any) error { told = name; return nil }
-		push := func(k reasoning.Kind, s reasoning.Segment) {
-			_ = e.push(&reasoning.Event{Kind: k, Segment: s, Text: "x",
-				Info: &reasoning.Info{Visibility: reasoning.VisibilitySummary}})
+// A sealed value comes with the end of its reasoning item, before the answer begins, and the answer waits for the
+// summary alone.
+func TestItemsAreDoneBeforeTheAnswer(t *testing.T) {
+	for visibility, want := range map[reasoning.Visibility]string{
+		reasoning.VisibilityNone:    "reasoning done value, message added, delta a",
+		reasoning.VisibilitySummary: "delta s, reasoning done value, message added, delta a",
+		reasoning.VisibilityFull:    "delta t, reasoning done value, message added, delta a",
+	} {
+		e := newTestEncoder(true, false)
+		var told []string
+		e.emit = func(name string, event any) error {
+			switch ev := event.(type) {
+			case *ItemEvent:
+				r, isReasoning := ev.Item.(*Reasoning)
+				switch {
+				case isReasoning && name == "response.output_item.done":
+					told = append(told, "reasoning done "+r.EncryptedContent)
+				case !isReasoning && name == "response.output_item.added":
+					told = append(told, "message added")
+				}
+			case *PlaceEvent:
+				if ev.Delta != nil {
+					told = append(told, "delta "+*ev.Delta)
+				}
+			}
+			return nil
 		}
-		push(reasoning.Started, 0)
-		for _, s := range []reasoning.Segment{reasoning.Answer, reasoning.Summary} {
-			push(reasoning.SegmentStart, s)
-			push(reasoning.SegmentDelta, s)
+		events := []reasoning.Event{{Kind: reasoning.Started, Info: &reasoning.Info{Visibility: visibility}}}
+		if visibility == reasoning.VisibilityFull {
+			events = append(events, wiretest.Carried("value", wiretest.Segment(reasoning.Reasoning, "t"))...)
+		} else {
+			events = append(events, wiretest.Carried("value", nil)...)
 		}
-		push(reasoning.SegmentEnd, reasoning.Summary)
-		if done := told == "response.output_item.done"; done == carries {
-			t.Errorf("carries %v: the last event after the summary is %s", carries, told)
+		answer, summary := wiretest.Segment(reasoning.Answer, "a"), wiretest.Segment(reasoning.Summary, "s")
+		if visibility == reasoning.VisibilitySummary { // the two are written at the same time
+			events = slices.Concat(events, answer[:2], summary, []reasoning.Event{{Kind: reasoning.SummarySettled}}, answer[2:])
+		} else {
+			events = append(events, answer...)
 		}
-		push(reasoning.SegmentEnd, reasoning.Answer)
-		if told != "response.content_part.done" {
-			t.Errorf("the last event after the answer's text is %s", told)
+		for i := range events {
+			_ = e.push(&events[i])
+		}
+		if got := strings.Join(told, ", "); got != want {
+			t.Errorf("%v: %s, want %s", visibility, got, want)
 		}
 	}
 }

@@ -203,9 +203,9 @@ func TestSealedValuesStayInTheirPlace(t *testing.T) {
 				"encrypted_content": value}
 		}
 		refuse("beside another call", f, strict, append([]any{next[0], next[1]}, other[2:]...), "sealed_foreign")
-		refuse("after its call", f, strict, []any{next[0], next[2], next[1], next[3]}, "sealed_foreign")
-		refuse("without its call", f, strict, []any{next[0], next[1], object{"role": "assistant", "content": "x"},
-			object{"role": "user", "content": "the sky"}}, "sealed_foreign")
+		refuse("without its call, after another question", f, strict, []any{object{"role": "user", "content": "Other."},
+			next[1], object{"role": "assistant", "content": "x"}, object{"role": "user", "content": "the sky"}},
+			"sealed_foreign")
 		swapped := "A"
 		if value[100] == 'A' {
 			swapped = "B"

@@ -184,7 +184,7 @@ func (t *turn) assemble(ctx context.Context) error {
 	t.request.Messages = said
 	t.request.Unremembered = !q.store
 	t.request.Seal = q.store || q.contract.Seal
-	t.observer = contract.Reply(contract.Begin(t.api.cfg.Seal, t.home, said), true,
+	t.observer = contract.Reply(contract.Begin(t.api.cfg.Seal, t.home, said),
 		contract.Tracer(q.contract.Encrypt, t.api.cfg.Traces, t.principal, t.response.ID))
 	t.loosen(ctx)
 	if q.truncates {
@@ -267,6 +267,7 @@ func (t *turn) begin(emit func(name string, event any) error) {
 		resp: t.response, emit: emit, newID: t.api.cfg.NewID, homeID: t.homeID, carries: t.asked.contract.Seal,
 		custom: t.asked.custom, clock: func() int64 { return t.api.cfg.Clock().Unix() },
 	}
+	t.enc.To = t.enc.take
 	t.free = contract.FreeCalls{Names: t.asked.custom, To: t.enc.push}
 }
 
@@ -337,7 +338,7 @@ func (t *turn) end(done *reasoning.Event, failure *wire.Error) {
 		}
 		_ = wire.Work(t.from) // it is also stored if the client has gone
 		defer wire.Rest(t.from)
-		if !t.keep(t.enc.sealed) {
+		if !t.keep(t.enc.ending.Sealed) {
 			t.response.Warnings = append(t.response.Warnings,
 				wire.Warning{Code: CodeNotStored, Message: "the response is too large to be stored; its id cannot be used"})
 		}

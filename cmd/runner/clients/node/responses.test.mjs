@@ -71,11 +71,15 @@ for (const [name, params] of Object.entries({
     const whole = await create(params);
     const stream = client.responses.stream(params);
     let text = '', json = '', summary = '', number = 0;
-    const open = new Set();
+    let open, items = 0;
     for await (const e of stream) {
       assert.equal(e.sequence_number, number++);
-      if (e.type === 'response.output_item.added') open.add(e.output_index);
-      if ('output_index' in e) assert.ok(open.has(e.output_index), `${e.type} before its item`);
+      if (e.type === 'response.output_item.added') {
+        assert.equal(open, undefined, 'an item finishes before the next begins');
+        assert.equal(open = e.output_index, items++);
+      }
+      if ('output_index' in e) assert.equal(e.output_index, open, `${e.type} outside of its item`);
+      if (e.type === 'response.output_item.done') open = undefined;
       if ('item_id' in e) assert.ok(e.item_id);
       if (e.type === 'response.output_text.delta') text += e.delta;
       if (e.type === 'response.function_call_arguments.delta') json += e.delta;
