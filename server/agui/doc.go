@@ -16,29 +16,29 @@
 //
 //	visibility  what is sent
 //	full        a reasoning message with the reasoning, before the answer
-//	summary     a reasoning message with the summary, begun before the answer
+//	summary     a reasoning message with the summary, before the answer; one that explains the answer is after it
 //	none        REASONING_START and REASONING_END if the model reasoned, and nothing between them
 //
-// So a client's history reads user, reasoning, assistant. The summary is generated at the same time as the answer, and
-// their events may interleave. If no summary comes, its message stays empty, and a warning says so.
+// So a client's history reads user, reasoning, assistant. The summary is generated at the same time as the answer, which
+// waits for it. If no summary comes, nothing waits, and a warning says so.
 //
 // A run has one message of each kind: reasoning, the text before calls, and the answer. A message that continues after
 // something else is opened again under its id. No two kinds share a message.
 //
-// chunks sends REASONING_MESSAGE_CHUNK instead of the three events of a reasoning message. The answer then waits
-// for the end of the summary, because a chunk belongs to the open message. legacy_thinking sends the THINKING_*
-// events of clients up to 0.0.45. The list of waiting calls is sent only to clients that say which version they
-// speak, because clients before 1.0 refuse it.
+// chunks sends REASONING_MESSAGE_CHUNK instead of the three events of a reasoning message. legacy_thinking sends the
+// THINKING_* events of clients up to 0.0.45. The list of waiting calls is sent only to clients that say which version
+// they speak, because clients before 1.0 refuse it.
 //
 // With rationale and visibility full, the model's reasons for its calls and its assumptions are sent as CUSTOM events.
 //
 // # Sealed values
 //
-// With reasoning_seal the reasoning is also sent as a sealed value (package seal), in REASONING_ENCRYPTED_VALUE
-// events at the end of the run. The value is on the reasoning message, which is empty under visibility none, and on
-// each call, for clients that keep only calls. All of them carry the same value. The reasoning message is opened
-// for the value and closed after it. Calls have ended before. A value is bound to the thread and to the calls of
-// its message, or, without calls, to the nearest user message before it.
+// With reasoning_seal the reasoning is also sent as sealed values (package seal), in REASONING_ENCRYPTED_VALUE events.
+// A value stands in the phase of its reasoning message, or of the summary. Under visibility none there is no such
+// message, and the answer's message has the value. Each call has it too, after its end, for clients that keep only
+// calls. If nothing follows the reasoning, an empty reasoning message has the value. Of several stretches of reasoning
+// each value has those before it, joined. A value is bound to the thread and to the calls of its message, or, without
+// calls, to the nearest user message before it.
 //
 // A client sends messages back as it received them. A value that was moved or changed is left out with the warning
 // sealed_dropped. With Config.StrictSeal it ends the run with RUN_ERROR and the code of package seal. A reasoning

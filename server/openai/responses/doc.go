@@ -6,13 +6,12 @@
 // # Output and events
 //
 // Each segment of a run is an output item: reasoning (visibility full), messages (phase commentary before calls,
-// final_answer for the answer) and function calls. Items are numbered in the order in which they begin. A summary is
-// generated at the same time as the answer, so their events are mixed; output_index, item_id, content_index and
-// summary_index say to what an event belongs. An item is added before its other events.
+// final_answer for the answer) and function calls. An item finishes before the next begins. A summary is generated at
+// the same time as the answer, so the answer and the calls wait until the summary is settled.
 //
-// The first reasoning item has the summary and the sealed value. If the request asks for one of them and the model
-// reasons, the item is before the first message or call. It is done when the summary is, or at the end if it has a
-// sealed value. It may be empty. With visibility none and no sealed value there is no reasoning item.
+// A summary and a sealed value belong to the reasoning item before what follows. Of several stretches of reasoning each
+// has a value. With visibility none and no sealed value there is no reasoning item. A summary that explains the answer
+// is an item after it.
 //
 // A stream ends with response.completed, response.incomplete or response.failed, which contain the whole response.
 // It has no [DONE]. The API has no event for a cancelled response; it ends with response.incomplete and the status
