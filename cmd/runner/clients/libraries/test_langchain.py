@@ -1,6 +1,7 @@
 """Tests with LangChain: its own error class for overflow, and conversations that trim_messages shortens."""
 
 import json
+import os
 import pathlib
 import sys
 import unittest
@@ -64,6 +65,38 @@ class OverflowTest(unittest.TestCase):
 def look_up(word: str) -> str:
     """Look up a word."""
     return f"{word} is nice."
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Adds two numbers."""
+    return a + b
+
+
+class StreamTest(unittest.TestCase):
+    """LangChain adds a delta to the item that began last. So a summary must not stand inside a call."""
+
+    def test_calls_keep_their_arguments_beside_a_summary(self):
+        with Server() as server:
+            for sealed in (False, True):
+                model = openai(
+                    server,
+                    use_responses_api=True,
+                    output_version="responses/v1",
+                    reasoning={"effort": "medium", "summary": "auto"},
+                    **({"store": False, "include": ["reasoning.encrypted_content"]} if sealed else {}),
+                ).bind_tools([add], tool_choice="add")
+                for n in range(20 if os.environ.get("RUNNER_LONG") else 2):
+                    with self.subTest(sealed=sealed, n=n):
+                        reply = None
+                        for chunk in model.stream(f"What is {10 + n} + {20 + n}?"):
+                            reply = chunk if reply is None else reply + chunk
+                        [call] = reply.tool_calls
+                        self.assertEqual((call["name"], call["args"].keys()), ("add", {"a", "b"}))
+                        kinds = [block["type"] for block in reply.content]
+                        self.assertLess(kinds.index("reasoning"), kinds.index("function_call"))
+                        summary = "".join(part["text"] for part in reply.content[kinds.index("reasoning")]["summary"])
+                        self.assertTrue(summary)
 
 
 class TrimTest(unittest.TestCase):
