@@ -60,7 +60,7 @@ func noModel(name string) *wire.Error {
 // poolError returns the error for a request that cannot get its model.
 func (s *Server) poolError(ctx context.Context, name string, err error) *wire.Error {
 	switch {
-	case errors.Is(err, pool.ErrClosed):
+	case errors.Is(err, generation.ErrClosed):
 		return wire.FromError(wire.ErrDraining, nil)
 	case !isPools(err) && ctx.Err() != nil:
 		return wire.FromError(context.Cause(ctx), nil)

@@ -29,8 +29,8 @@ type PlanStep struct {
 	Rationale *reasoning.Rationale `json:"rationale,omitempty"`
 }
 
-// planSchema is the JSON Schema of plans, with TOOLS for the names of tools and TEXT for the schema of a text. An answer
-// has its members in this order, which is that of the prompt.
+// planSchema is the JSON Schema of plans, with TOOLS for the names of tools and TEXT for the schema of a text. An
+// answer has its members in this order, which is that of the prompt.
 const planSchema = `{"type": "object", "additionalProperties": false, "required": ["steps"], "properties": {
 	"steps": {"type": "array", "minItems": 1, "maxItems": 16, "items": {"anyOf": [
 		{"type": "object", "additionalProperties": false, "required": ["tool", "purpose", "rationale"], "properties": {

@@ -26,8 +26,6 @@ var (
 	ErrUnknown = errors.New("there is no such model")
 	// ErrNoMemory: the models in use leave no memory for another one; try again later.
 	ErrNoMemory = errors.New("the models in use leave no room for another")
-	// ErrClosed: the pool was closed.
-	ErrClosed = errors.New("the models are being unloaded")
 	// ErrChanged: the model's files do not hold what was loaded.
 	ErrChanged = generation.ErrChanged
 	// ErrBroken: the model's engine failed right after it had been loaded; try again later.
@@ -184,7 +182,7 @@ const retryAfter = 5 * time.Second
 // Use returns a model, and loads it if necessary. The function that it returns gives the model back; calling it
 // twice is harmless. If a model cannot be loaded, all calls that wait for it, and those within a few seconds after,
 // return the error of one attempt. A model whose engine has failed is loaded again, but only every few seconds.
-// Errors are ErrUnknown, ErrNoMemory, ErrClosed, ErrBroken, those of the context and those of Open.
+// Errors are ErrUnknown, ErrNoMemory, generation.ErrClosed, ErrBroken, those of the context and those of Open.
 func (p *Pool) Use(ctx context.Context, name string) (wire.Loaded, func(), error) {
 	began := time.Now()
 	for {
@@ -218,7 +216,7 @@ func (p *Pool) take(name string) (wire.Loaded, func(), *attempt, error) {
 	m := p.models[name]
 	switch {
 	case p.closed:
-		return nil, nil, nil, ErrClosed
+		return nil, nil, nil, generation.ErrClosed
 	case m == nil:
 		return nil, nil, nil, fmt.Errorf("%q: %w", name, ErrUnknown)
 	case m.loaded != nil && m.loaded.Failure() != nil:
@@ -249,7 +247,7 @@ func (p *Pool) try(m *model) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m.failed, m.crowded = nil, errors.Is(err, ErrNoMemory)
-	if err != nil && !errors.Is(err, ErrNoMemory) && !errors.Is(err, ErrClosed) {
+	if err != nil && !errors.Is(err, ErrNoMemory) && !errors.Is(err, generation.ErrClosed) {
 		m.failed, m.until = err, p.cfg.Clock().Add(retryAfter)
 	}
 	m.loading.err = err
@@ -308,7 +306,7 @@ func (p *Pool) load(name string) error {
 			return err
 		case <-p.stop.Done():
 			end(false)
-			return ErrClosed
+			return generation.ErrClosed
 		}
 	}
 }
@@ -342,7 +340,7 @@ func (p *Pool) tryLoad(name string, room func()) (freed <-chan struct{}, err err
 	select {
 	case p.loading <- struct{}{}:
 	case <-p.stop.Done():
-		return nil, ErrClosed
+		return nil, generation.ErrClosed
 	}
 	defer func() { <-p.loading }()
 	p.mu.Lock()
@@ -355,7 +353,7 @@ func (p *Pool) tryLoad(name string, room func()) (freed <-chan struct{}, err err
 	}
 	switch {
 	case closed:
-		return nil, ErrClosed
+		return nil, generation.ErrClosed
 	case there:
 		return nil, nil
 	}
@@ -374,7 +372,7 @@ func (p *Pool) tryLoad(name string, room func()) (freed <-chan struct{}, err err
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return nil, errors.Join(ErrClosed, r.Close())
+		return nil, errors.Join(generation.ErrClosed, r.Close())
 	}
 	m.loaded, m.used, m.failure = r, p.cfg.Clock(), nil
 	m.since, m.fresh, p.opening = m.used, true, m.used.Sub(begin)
@@ -480,14 +478,15 @@ func (p *Pool) unload(name string, r wire.Loaded, why string) {
 }
 
 // Unload unloads a model, even a pinned one, as soon as no request holds it. If none does, it waits until the model is
-// unloaded. A call of Use in between keeps the model loaded. Errors are ErrUnknown, ErrClosed and those of the context.
+// unloaded. A call of Use in between keeps the model loaded. Errors are ErrUnknown, generation.ErrClosed and those of
+// the context.
 func (p *Pool) Unload(ctx context.Context, name string) error {
 	p.mu.Lock()
 	m := p.models[name]
 	switch {
 	case p.closed:
 		p.mu.Unlock()
-		return ErrClosed
+		return generation.ErrClosed
 	case m == nil:
 		p.mu.Unlock()
 		return fmt.Errorf("%q: %w", name, ErrUnknown)

@@ -395,7 +395,7 @@ func TestUnload(t *testing.T) {
 			t.Errorf("opened %v", o.opened)
 		}
 		p.Close()
-		if err := p.Unload(t.Context(), "a"); !errors.Is(err, ErrClosed) {
+		if err := p.Unload(t.Context(), "a"); !errors.Is(err, generation.ErrClosed) {
 			t.Error(err)
 		}
 	})
@@ -441,7 +441,7 @@ func TestCloseEndsLoadsAndRuns(t *testing.T) {
 			t.Errorf("probe: %v", err)
 		}
 		release()
-		if _, _, err := p.Use(t.Context(), "a"); !errors.Is(err, ErrClosed) {
+		if _, _, err := p.Use(t.Context(), "a"); !errors.Is(err, generation.ErrClosed) {
 			t.Errorf("use: %v", err)
 		}
 		if err := p.Close(); err != nil {
