@@ -21,11 +21,12 @@
 //
 // # A new setting of sampling
 //
-// It is a field of [backend.Sampling] and a row of its Settings (backend/sampling.go), and backend/sample/sample.go obeys
-// it. Its effect says in which parts of the output it acts (runner/reach.go). Limits, off values, comparisons, traces,
-// the protocol of engines and lists of defaults follow from the row. An engine at an address refuses a setting that its
-// Dialect does not name. An engine in a process of its own refuses what it does not know by the protocol's version,
-// which changes: Version in backend/child/protocol/protocol.go, VERSION and INPUT in backend/mlx/worker/protocol.py.
+// It is a field of [backend.Sampling] and a row of its Settings (backend/sampling.go), and backend/sample/sample.go
+// obeys it. Its effect says in which parts of the output it acts (runner/reach.go). Limits, off values, comparisons,
+// traces, the protocol of engines and lists of defaults follow from the row. An engine at an address refuses a setting
+// that its Dialect does not name. An engine in a process of its own refuses what it does not know by the protocol's
+// version, which changes: Version in backend/child/protocol/protocol.go, VERSION and INPUT in
+// backend/mlx/worker/protocol.py.
 //
 // Clients set it by a field of Sampling in server/wire/settings.go, in the formats that have all settings, and users by
 // a flag in cmd/runner/cli/samplingflags.go.

@@ -22,12 +22,13 @@ func (e *Engine) Check(path string, files []*gguf.File) error {
 	case arch == "":
 		return &backend.LoadError{Path: path, Reason: backend.LoadCorrupt, Detail: "does not name its architecture",
 			Advice: "convert the model again"}
-	case arch == "gptoss":
-		return ollamaFile(path)
+	case arch == "gptoss": // Ollama's own store names the weights otherwise, and some have another order in each block
+		return unknown(path, `is a gpt-oss model in Ollama's own layout (architecture "gptoss")`,
+			"use the GGUF file of gpt-oss that llama.cpp reads (architecture \"gpt-oss\"), for instance from "+
+				"ggml-org on Hugging Face")
 	case arch == "clip" || arch == "mmproj":
-		return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
-			Detail: "is an image or audio encoder, not a language model",
-			Advice: "use the language model that it belongs to"}
+		return unknown(path, "is an image or audio encoder, not a language model",
+			"use the language model that it belongs to")
 	case e.Others[arch]:
 		return NotGenerative(path, arch)
 	case !e.Generative[arch]:
@@ -39,9 +40,8 @@ func (e *Engine) Check(path string, files []*gguf.File) error {
 	case kind == "gemma4":
 		return e.tooOld(path, fmt.Sprintf("unknown tokenizer type %q", kind))
 	default:
-		return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
-			Detail: fmt.Sprintf("the tokenizer type %.40q is not supported", kind),
-			Advice: "choose a model with a byte-level (gpt2) or sentence-piece (llama) vocabulary"}
+		return unknown(path, fmt.Sprintf("the tokenizer type %.40q is not supported", kind),
+			"choose a model with a byte-level (gpt2) or sentence-piece (llama) vocabulary")
 	}
 	err := checkNumbers(f, arch)
 	if err == nil {
@@ -68,31 +68,22 @@ func (e *Engine) tooOld(path, detail string) error {
 	if e.Folder == "" {
 		advice = "use a newer one with --engine, or " + advice
 	}
-	return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture, Detail: detail, Err: ErrNewer,
-		Advice: "this engine is llama.cpp " + e.Version + "; " + advice}
+	err := unknown(path, detail, "this engine is llama.cpp "+e.Version+"; "+advice)
+	err.Err = ErrNewer
+	return err
 }
 
-// ollamaFile refuses files of Ollama's own store. Their gpt-oss weights have other names, and some have another
-// order within each block. They would have to be rewritten.
-func ollamaFile(path string) error {
-	return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
-		Detail: `is a gpt-oss model in Ollama's own layout (architecture "gptoss")`,
-		Advice: "use the GGUF file of gpt-oss that llama.cpp reads (architecture \"gpt-oss\"), for instance from " +
-			"ggml-org on Hugging Face"}
+// unknown refuses a kind of model.
+func unknown(path, detail, advice string) *backend.LoadError {
+	return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture, Detail: detail, Advice: advice}
 }
 
 func checkNumbers(f *gguf.File, arch string) error {
 	for _, c := range []struct {
-		name     string
-		required bool
-		lo, hi   int64
-	}{
-		{"block_count", true, 1, 512}, {"context_length", true, 1, math.MaxInt32}, {"embedding_length", true, 1, 1 << 20},
-	} {
+		name   string
+		lo, hi int64
+	}{{"block_count", 1, 512}, {"context_length", 1, math.MaxInt32}, {"embedding_length", 1, 1 << 20}} {
 		n, ok := f.Int(arch + "." + c.name)
-		if !ok && !c.required {
-			continue
-		}
 		if !ok {
 			return fmt.Errorf("key %s.%s is missing or not a number", arch, c.name)
 		}
@@ -174,7 +165,6 @@ func (e *newFormatError) Unwrap() error { return ErrNewer }
 
 // NotGenerative refuses a model that generates no text token by token.
 func NotGenerative(path, arch string) error {
-	return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
-		Detail: fmt.Sprintf("models of architecture %q do not generate text token by token", arch),
-		Advice: "choose a decoder-only language model"}
+	return unknown(path, fmt.Sprintf("models of architecture %q do not generate text token by token", arch),
+		"choose a decoder-only language model")
 }
