@@ -157,11 +157,13 @@ func TestKeysAreReadAgain(t *testing.T) {
 func TestServeWaitsForItsWork(t *testing.T) {
 	reading, read, over := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	begin := sync.OnceFunc(func() { close(reading) })
-	s := host(t, Config{Sources: []keys.Source{{Name: "slow things", Reread: func(bool) (bool, error) {
-		begin()
-		<-read
-		return false, nil
-	}}}}, fake.Config{})
+	other := host(t, Config{}, fake.Config{})
+	s := New(Config{Pool: other.cfg.Pool, Cards: other.cfg.Cards, Sources: []keys.Source{{Name: "slow things",
+		Reread: func(bool) (bool, error) {
+			begin()
+			<-read
+			return false, nil
+		}}}})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
