@@ -2,7 +2,6 @@ package server
 
 import (
 	"maps"
-	figures "runtime/metrics"
 	"slices"
 	"sync"
 
@@ -46,11 +45,10 @@ func (u *usage) list() []wire.KeyFigures {
 
 // Figures says what the server does. Only operators may see it.
 func (s *Server) Figures() wire.Figures {
-	memory := []figures.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
-	figures.Read(memory)
+	held, _ := goMemory()
 	f := wire.Figures{
 		Uptime: s.cfg.Clock().Sub(s.began).Seconds(), Requests: int(s.inFlight.Load()),
-		Memory: int64(memory[0].Value.Uint64() - memory[1].Value.Uint64()), Models: []wire.ModelFigures{},
+		Memory: held, Models: []wire.ModelFigures{},
 		Keys: s.usage.list(),
 	}
 	if s.cfg.Memory != nil {

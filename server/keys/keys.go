@@ -113,11 +113,16 @@ func (s *Set) Find(key string) *Key {
 	if len(key) > maxKey {
 		return nil
 	}
-	hash := sha256.Sum256([]byte(key))
-	var found *Key
-	for _, k := range *s.keys.Load() {
-		if subtle.ConstantTimeCompare(hash[:], k.hash[:]) == 1 {
-			found = k
+	return Match(key, *s.keys.Load(), func(k *Key) *[sha256.Size]byte { return &k.hash })
+}
+
+// Match returns the entry of a list with the hash of a secret, or nil. It takes the same time for every secret, and if
+// there is none.
+func Match[T any](secret string, list []*T, hashOf func(*T) *[sha256.Size]byte) (found *T) {
+	hash := sha256.Sum256([]byte(secret))
+	for _, entry := range list {
+		if subtle.ConstantTimeCompare(hash[:], hashOf(entry)[:]) == 1 {
+			found = entry
 		}
 	}
 	return found
@@ -225,7 +230,7 @@ func (e *Entry) key() (*Key, error) {
 	}
 	k := &Key{Principal: wire.Principal{ID: e.ID, Scopes: e.Scopes, Models: e.Models},
 		RequestsPerMinute: e.RequestsPerMinute, TokensPerMinute: e.TokensPerMinute}
-	if !validID(e.ID) {
+	if !ValidID(e.ID, wire.Local) {
 		return bad("use at most 64 letters, digits and . _ -, and not local", "its id cannot be used")
 	}
 	hash, err := hex.DecodeString(e.SHA256)
@@ -252,11 +257,10 @@ func (e *Entry) key() (*Key, error) {
 	return k, nil
 }
 
-func validID(id string) bool {
-	if id == "" || len(id) > maxID || id == wire.Local {
-		return false
-	}
-	return strings.IndexFunc(id, func(r rune) bool {
+// ValidID reports whether an id can be that of an entry in a file: letters, digits and . _ -, at most 64, and not the
+// reserved one.
+func ValidID(id, reserved string) bool {
+	return id != "" && len(id) <= maxID && id != reserved && strings.IndexFunc(id, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
 	}) < 0
 }

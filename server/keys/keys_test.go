@@ -207,7 +207,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, k := range keys {
-			if !validID(k.ID) || k.TokensPerMinute < 0 {
+			if !ValidID(k.ID, wire.Local) || k.TokensPerMinute < 0 {
 				t.Errorf("%+v", k)
 			}
 		}

@@ -3,13 +3,11 @@ package mew
 import (
 	"bytes"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"sync/atomic"
 
 	"runner/hint"
@@ -25,7 +23,7 @@ import (
 // its token, and what it may send, for example [{"kind": "chat"}, {"kind": "mcp/request", "payload": {"method":
 // "tools/call"}}]. See [envelope.Capability].
 type Tokens struct {
-	participants atomic.Pointer[[]participantToken]
+	participants atomic.Pointer[[]*participantToken]
 	file         *keys.File
 }
 
@@ -106,8 +104,8 @@ func decodeTokens(content []byte) (*tokenFile, error) {
 	return &f, nil
 }
 
-func (f *tokenFile) tokens() (list []participantToken, err error) {
-	bad := func(id, format string, args ...any) ([]participantToken, error) {
+func (f *tokenFile) tokens() (list []*participantToken, err error) {
+	bad := func(id, format string, args ...any) ([]*participantToken, error) {
 		return nil, &TokenError{Detail: fmt.Sprintf("%q ", id) + fmt.Sprintf(format, args...),
 			Advice: "see docs/mew.md for the form of the file"}
 	}
@@ -115,10 +113,10 @@ func (f *tokenFile) tokens() (list []participantToken, err error) {
 		return bad("participants", "are more than %d", maxTokens)
 	}
 	for _, e := range f.Participants {
-		if !validParticipant(e.ID) {
+		if !keys.ValidID(e.ID, LocalID) {
 			return bad(e.ID, "cannot be a participant: 1 to 64 letters, digits and . _ -, and not %s", LocalID)
 		}
-		p := participantToken{Identity: space.Identity{ID: e.ID}}
+		p := &participantToken{Identity: space.Identity{ID: e.ID}}
 		hash, err := hex.DecodeString(e.SHA256)
 		if err != nil || len(hash) != sha256.Size {
 			return bad(e.ID, "has no sha256 of a token")
@@ -145,26 +143,16 @@ func (f *tokenFile) tokens() (list []participantToken, err error) {
 	return list, nil
 }
 
-func validParticipant(id string) bool {
-	return id != "" && len(id) <= 64 && id != LocalID && strings.IndexFunc(id, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
-	}) < 0
-}
-
 // Find returns the participant with a token, or nil. It takes the same time for every token, and if there is none.
 func (t *Tokens) Find(token string) *space.Identity {
 	if len(token) > maxToken {
 		return nil
 	}
-	hash := sha256.Sum256([]byte(token))
-	var found *space.Identity
-	list := *t.participants.Load()
-	for i := range list {
-		if subtle.ConstantTimeCompare(hash[:], list[i].hash[:]) == 1 {
-			found = &list[i].Identity
-		}
+	p := keys.Match(token, *t.participants.Load(), func(p *participantToken) *[sha256.Size]byte { return &p.hash })
+	if p == nil {
+		return nil
 	}
-	return found
+	return &p.Identity
 }
 
 // Len returns the number of participants.

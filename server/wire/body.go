@@ -119,7 +119,7 @@ func decode(body []byte, v any) error {
 	case errors.As(err, &own):
 		return own
 	case errors.As(err, &wrong) && wrong.Field != "":
-		return Invalid(fieldPath(wrong.Field), "%s cannot stand here; it takes %s", valueName(clip(wrong.Value)),
+		return Invalid(fieldPath(wrong.Field), "%s cannot stand here; it takes %s", jsonName(clip(wrong.Value)),
 			jsonName(wrong.Type.Kind().String())).Because(err)
 	case errors.As(err, &wrong):
 		return Errorf(CodeInvalidJSON, "the body has to be a JSON object").Because(err)
@@ -146,19 +146,6 @@ func clip(value string) string {
 	return value[:most] + "..."
 }
 
-// valueName names a value with an article. value is package json's word for it.
-func valueName(value string) string {
-	switch value {
-	case "bool":
-		return "true or false"
-	case "array":
-		return "a list"
-	case "object":
-		return "an object"
-	}
-	return "a " + value
-}
-
 // Given reports whether an optional value is present and not null.
 func Given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
@@ -167,7 +154,7 @@ func UnmarshalAt(path string, raw json.RawMessage, v any) error {
 	err := Unmarshal(raw, v)
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) && wrong.Field == "" {
-		return Invalid(path, "%s cannot stand here", valueName(clip(wrong.Value)))
+		return Invalid(path, "%s cannot stand here", jsonName(clip(wrong.Value)))
 	}
 	return Under(path, err)
 }
@@ -185,21 +172,21 @@ func Under(path string, err error) error {
 	return &placed
 }
 
-// jsonName names a Go kind as JSON does.
-func jsonName(kind string) string {
+// jsonName names a Go kind, or a value in package json's word for it, as JSON does and with an article.
+func jsonName(word string) string {
 	switch {
-	case strings.HasPrefix(kind, "int"), strings.HasPrefix(kind, "uint"):
+	case strings.HasPrefix(word, "int"), strings.HasPrefix(word, "uint"):
 		return "a whole number"
-	case strings.HasPrefix(kind, "float"):
+	case strings.HasPrefix(word, "float"):
 		return "a number"
-	case kind == "bool":
+	case word == "bool":
 		return "true or false"
-	case kind == "slice", kind == "array":
+	case word == "slice", word == "array":
 		return "a list"
-	case kind == "struct", kind == "map":
+	case word == "struct", word == "map", word == "object":
 		return "an object"
 	}
-	return "a " + kind
+	return "a " + word
 }
 
 // NewJSON returns an encoder that writes each value in one line. It writes <, > and & as they are: clients look for
