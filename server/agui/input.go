@@ -100,12 +100,8 @@ func (a *API) decode(who *wire.Principal, input *RunAgentInput) (*prompt, error)
 func (p *prompt) tools(input *RunAgentInput) error {
 	for i, t := range input.Tools {
 		path := wire.Index("tools", i)
-		schema, err := wire.Schema(path+".parameters", t.Parameters)
-		if err != nil {
-			return err
-		}
-		if err := contract.AddTool(&p.req, path, chattemplate.Tool{Name: t.Name, Description: t.Description,
-			Parameters: schema, Strict: input.ForwardedProps.StrictTools}); err != nil {
+		if err := contract.AddTool(&p.req, path, path+".parameters", chattemplate.Tool{Name: t.Name,
+			Description: t.Description, Parameters: t.Parameters, Strict: input.ForwardedProps.StrictTools}); err != nil {
 			return err
 		}
 	}

@@ -235,11 +235,8 @@ func (p *prompt) tools(body *MessagesRequest) error {
 			p.warnings.Add("unknown_tool_type", path+" was left out: only tools of type custom are known here")
 			return nil
 		}
-		schema, err := wire.Schema(path+".input_schema", t.InputSchema)
 		switch {
-		case err != nil:
-			return err
-		case schema == nil:
+		case !wire.Given(t.InputSchema):
 			return wire.Invalid(path+".input_schema", "it is required")
 		case t.EagerInputStreaming:
 			if p.eager == nil {
@@ -247,8 +244,8 @@ func (p *prompt) tools(body *MessagesRequest) error {
 			}
 			p.eager[t.Name] = true
 		}
-		return contract.AddTool(&p.req, path, chattemplate.Tool{
-			Name: t.Name, Description: t.Description, Parameters: schema, Strict: t.Strict,
+		return contract.AddTool(&p.req, path, path+".input_schema", chattemplate.Tool{
+			Name: t.Name, Description: t.Description, Parameters: t.InputSchema, Strict: t.Strict,
 		})
 	})
 }

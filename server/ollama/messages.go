@@ -80,12 +80,8 @@ func (p *prompt) tools(list []json.RawMessage) error {
 			p.head.warnings.Add("unknown_tool_type", path+" was left out: only tools of type function are known here")
 			return nil
 		}
-		schema, err := wire.Schema(path+".function.parameters", t.Function.Parameters)
-		if err != nil {
-			return err
-		}
-		return contract.AddTool(&p.req, path+".function", chattemplate.Tool{
-			Name: t.Function.Name, Description: t.Function.Description, Parameters: schema,
+		return contract.AddTool(&p.req, path+".function", path+".function.parameters", chattemplate.Tool{
+			Name: t.Function.Name, Description: t.Function.Description, Parameters: t.Function.Parameters,
 		})
 	})
 }

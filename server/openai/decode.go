@@ -49,14 +49,6 @@ func readBias(raw json.RawMessage, req *generation.Request) error {
 	return nil
 }
 
-// within refuses a whole number that is out of range. v may be nil.
-func within(path string, v *int64, low, high int64) error {
-	if v != nil && (*v < low || *v > high) {
-		return wire.Invalid(path, "%d is not between %d and %d", *v, low, high)
-	}
-	return nil
-}
-
 // conflict returns the error for two fields that contradict each other.
 func conflict(a, b string) error {
 	return wire.Invalid(a, "%s and %s contradict each other; give one of them", a, b)

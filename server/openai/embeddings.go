@@ -80,12 +80,11 @@ func (a *API) embed(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer m.Release()
-	if size := m.Info().EmbeddingLength; body.Dimensions != nil && size > 0 {
-		if err := within("dimensions", body.Dimensions, 1, int64(size)); err != nil {
-			return err // before computing anything
-		}
+	size := m.Info().EmbeddingLength
+	if n := body.Dimensions; n != nil && size > 0 && *n > int64(size) { // before computing anything
+		return wire.Invalid("dimensions", "%d is not between 1 and %d", *n, size)
 	}
-	if err := wire.ReserveVectors(r, len(inputs), m.Info().EmbeddingLength); err != nil {
+	if err := wire.ReserveVectors(r, len(inputs), size); err != nil {
 		return err
 	}
 	list := EmbeddingList{Object: "list", Data: make([]Embedding, len(inputs)), Model: m.Card().Name}

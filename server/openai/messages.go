@@ -113,15 +113,9 @@ func (c *conversation) read(i int, path string, m *Message, called map[string]bo
 	if to.Role = chattemplate.Role(m.Role); m.Role == "function" {
 		to.Role = chattemplate.ToolRole
 	}
-	list, err := contract.Instructions(path+".instructions", m.Instructions)
+	err := contract.Instructions(&c.instructions, i, path+".instructions", m.Instructions)
 	if err != nil {
 		return err
-	}
-	if len(list) > 0 {
-		if c.instructions == nil {
-			c.instructions = map[int][]delegation.Instruction{}
-		}
-		c.instructions[i] = list
 	}
 	if to.Content, err = readContent(m.Content, path+".content", to.Role == chattemplate.Assistant); err != nil {
 		return err

@@ -86,12 +86,8 @@ func (d *order) addTool(raw json.RawMessage, path string, legacy bool) error {
 	if err := wire.Object(path, raw, &f); err != nil {
 		return err
 	}
-	schema, err := wire.Schema(path+".parameters", f.Parameters)
-	if err != nil {
-		return err
-	}
-	return contract.AddTool(&d.req, path, chattemplate.Tool{
-		Name: f.Name, Description: f.Description, Parameters: schema, Strict: f.Strict != nil && *f.Strict,
+	return contract.AddTool(&d.req, path, path+".parameters", chattemplate.Tool{
+		Name: f.Name, Description: f.Description, Parameters: f.Parameters, Strict: f.Strict != nil && *f.Strict,
 	})
 }
 
@@ -114,7 +110,7 @@ func (d *order) addCustom(raw json.RawMessage, path string) error {
 		d.custom = map[string]bool{}
 	}
 	d.custom[tool.Name] = true
-	return contract.AddTool(&d.req, path, tool)
+	return contract.AddTool(&d.req, path, path, tool)
 }
 
 func (d *order) toolChoice(raw json.RawMessage) error {

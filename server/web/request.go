@@ -5,7 +5,6 @@ import (
 
 	"runner/chattemplate"
 	"runner/generation"
-	"runner/generation/delegation"
 	"runner/grammar"
 	"runner/reasoning/seal"
 	"runner/server/internal/contract"
@@ -146,15 +145,9 @@ func (t *turn) history(in *Request) error {
 			t.values = append(t.values, contract.Carried{Message: place, Value: seal.Value{Sealed: m.Sealed},
 				Param: path + ".sealed"})
 		}
-		list, err := contract.Instructions(path+".instructions", m.Instructions)
+		err := contract.Instructions(&t.req.Delegation.Instructions, i, path+".instructions", m.Instructions)
 		if err != nil {
 			return err
-		}
-		if len(list) > 0 {
-			if t.req.Delegation.Instructions == nil {
-				t.req.Delegation.Instructions = map[int][]delegation.Instruction{}
-			}
-			t.req.Delegation.Instructions[i] = list
 		}
 		t.req.Messages = append(t.req.Messages, to)
 	}
@@ -182,12 +175,8 @@ func says(m *Message, to *chattemplate.Message, path string) error {
 func (t *turn) tools(in *Request) error {
 	for i, tool := range in.Tools {
 		path := wire.Index("tools", i)
-		schema, err := wire.Schema(path+".parameters", tool.Parameters)
-		if err != nil {
-			return err
-		}
-		if err := contract.AddTool(&t.req, path, chattemplate.Tool{Name: tool.Name, Description: tool.Description,
-			Parameters: schema}); err != nil {
+		if err := contract.AddTool(&t.req, path, path+".parameters", chattemplate.Tool{Name: tool.Name,
+			Description: tool.Description, Parameters: tool.Parameters}); err != nil {
 			return err
 		}
 	}

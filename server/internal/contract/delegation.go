@@ -3,7 +3,6 @@ package contract
 import (
 	"encoding/json"
 	"errors"
-	"strconv"
 
 	"runner/generation"
 	"runner/generation/delegation"
@@ -78,17 +77,19 @@ func (d *Delegation) apply(req *generation.Request) {
 	req.Delegation.Specialist = d.specialist()
 }
 
-// Instructions reads the instructions of a message. path is their place in the request.
-func Instructions(path string, raw []json.RawMessage) ([]delegation.Instruction, error) {
-	var list []delegation.Instruction
-	for i, r := range raw {
+// Instructions reads the instructions of message i into a map. path is their place in the request.
+func Instructions(to *map[int][]delegation.Instruction, i int, path string, raw []json.RawMessage) error {
+	if *to == nil && len(raw) > 0 {
+		*to = map[int][]delegation.Instruction{}
+	}
+	for n, r := range raw {
 		in, err := delegation.Parse(r)
 		if err != nil {
-			return nil, instructionError(path+"["+strconv.Itoa(i)+"]", err)
+			return instructionError(wire.Index(path, n), err)
 		}
-		list = append(list, in)
+		(*to)[i] = append((*to)[i], in)
 	}
-	return list, nil
+	return nil
 }
 
 func instructionError(path string, err error) error {

@@ -8,8 +8,11 @@ import (
 	"runner/server/wire"
 )
 
-// AddTool adds the tool at path to a request.
-func AddTool(req *generation.Request, path string, tool chattemplate.Tool) error {
+// AddTool adds the tool at path to a request. schema is the place of its parameters, as they were sent.
+func AddTool(req *generation.Request, path, schema string, tool chattemplate.Tool) (err error) {
+	if tool.Parameters, err = wire.Schema(schema, tool.Parameters); err != nil {
+		return err
+	}
 	switch {
 	case !chattemplate.ValidName(tool.Name):
 		return wire.Invalid(path+".name", chattemplate.NameAdvice)

@@ -251,21 +251,18 @@ func (q *asked) readTools() error {
 				t.Format = json.RawMessage(`{"type":"text"}`)
 			}
 		} else {
-			if tool.Parameters, err = wire.Schema(path+".parameters", t.Parameters); err != nil {
-				return err
-			}
-			if t.Format = nil; tool.Parameters == nil {
+			if t.Format, tool.Parameters = nil, t.Parameters; !wire.Given(t.Parameters) {
 				t.Parameters = json.RawMessage("null")
 			}
 			if t.Strict == nil {
 				q.loose = append(q.loose, len(q.tools))
 				t.Strict = new(true)
 			}
-			if tool.Strict = *t.Strict && tool.Parameters != nil; t.Description != nil {
+			if tool.Strict = *t.Strict && wire.Given(t.Parameters); t.Description != nil {
 				tool.Description = *t.Description
 			}
 		}
-		if err := contract.AddTool(&q.request, path, tool); err != nil {
+		if err := contract.AddTool(&q.request, path, path+".parameters", tool); err != nil {
 			return err
 		}
 		q.tools = append(q.tools, t)
