@@ -9,6 +9,7 @@ import (
 
 	"runner/backend"
 	"runner/grammar/expr"
+	"runner/testenv"
 )
 
 // plainText is the expression of a character that stands for itself in a JSON string, or of the escape \".
@@ -226,12 +227,8 @@ func prepareSlowly(t *testing.T, rng *rand.Rand, g *Grammar, m *Matcher) {
 }
 
 func TestMasksEqualBruteForce(t *testing.T) {
-	n := uint64(400)
-	if testing.Short() {
-		n = 50
-	}
-	for seed := range n {
-		checkMasks(t, seed)
+	for seed := range testenv.Rounds(400) {
+		checkMasks(t, uint64(seed))
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}

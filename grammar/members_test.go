@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"runner/testenv"
 	"strings"
 	"testing"
 )
@@ -19,7 +20,7 @@ func TestMembers(t *testing.T) {
 	values := []string{"17", `"t"`, `{"a": [1]}`, "null", "-3"}
 	g := compile(t, v, Members(fields...))
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range 500 {
+	for range testenv.Rounds(500) {
 		var parts []string
 		whole := true
 		for i, f := range fields {

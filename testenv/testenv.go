@@ -80,10 +80,21 @@ func EngineFolder(t testing.TB) string {
 	return path
 }
 
+// Long reports whether tests may take many minutes.
+func Long() bool { return os.Getenv("RUNNER_LONG") != "" }
+
+// Rounds returns how often a test of random cases repeats: n times if tests may take many minutes, else a fifth of it.
+func Rounds(n int) int {
+	if Long() {
+		return n
+	}
+	return max(1, n/5)
+}
+
 // NeedLong skips a test, or a part of it, unless tests may take many minutes. why says what is long about it.
 func NeedLong(t testing.TB, why string) {
 	t.Helper()
-	if os.Getenv("RUNNER_LONG") == "" {
+	if !Long() {
 		t.Skip(why + "; RUNNER_LONG=1 runs it")
 	}
 }

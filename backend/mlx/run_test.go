@@ -81,15 +81,13 @@ func TestLongTemplate(t *testing.T) {
 	}
 }
 
-// TestConformance runs the suite in float32 with window layers, and in a long test also without them.
+// TestConformance runs the suite in float32 with window layers and without them. TestSmoke is the short test.
 func TestConformance(t *testing.T) {
+	long(t)
 	p := python(t)
 	path := randomFolder(t, random.Config{Seed: 1, Precise: true, Layers: 2})
 	for _, full := range []string{"off", "on"} {
 		t.Run("FullWindow="+full, func(t *testing.T) {
-			if full == "on" {
-				long(t)
-			}
 			backendtest.Run(t, func(t *testing.T, cfg backend.Config) backend.Model {
 				cfg.FullWindow = full
 				return mustOpen(t, p, path, cfg)

@@ -13,11 +13,13 @@ import (
 
 	"runner/backend/mlx/fromgguf"
 	"runner/bench/results"
+	"runner/testenv"
 )
 
 // TestBenchOfMLX: MLX takes turns with the engine in the program, whole answers and a server included. The rows say
 // which MLX computed, and nothing of settings that it does not have.
 func TestBenchOfMLX(t *testing.T) {
+	testenv.NeedLong(t, "TestServerWithMLX is the short test of MLX")
 	folder := mlxDemo(t)
 	cmd := exec.Command("runner", "bench", "demo", folder, "--engine", "builtin", "--engine", "mlx", "-p", "16", "-n", "4",
 		"-r", "2", "--answers", "--max-tokens", "8", "--serve", "-o", "json")

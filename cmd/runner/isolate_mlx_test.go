@@ -31,6 +31,7 @@ func mlxDemo(t *testing.T) (folder string) {
 // TestAnswersOutliveMLX is TestAnswersOutliveTheEngine for MLX, of which the logits depend a little on what else is in
 // the step.
 func TestAnswersOutliveMLX(t *testing.T) {
+	testenv.NeedLong(t, "TestServerWithMLX is the short test of MLX")
 	folder := mlxDemo(t)
 	judge := leaveAlone(t, "--parallel", "8", folder).alike
 	late := outlive(t, blows(1, 35), judge, "--parallel", "8", "demo="+folder)

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"runner/backend/mlx"
+	"runner/testenv"
 )
 
 // bare is a Python without MLX. The environments that it makes have MLX.
@@ -86,11 +87,15 @@ func TestServerWithMLX(t *testing.T) {
 }
 
 // TestMLXEndsWithTheServer is TestTheEngineEndsWithTheServer for MLX.
-func TestMLXEndsWithTheServer(t *testing.T) { endsWithTheServer(t, mlxDemo(t)) }
+func TestMLXEndsWithTheServer(t *testing.T) {
+	testenv.NeedLong(t, "TestServerWithMLX is the short test of MLX")
+	endsWithTheServer(t, mlxDemo(t))
+}
 
 // TestMLXModelIsTruncatedUnderTheServer cuts the weights of a model off and ends its engine's process. No process can
 // load the model again, and the server says so. Another model is not touched.
 func TestMLXModelIsTruncatedUnderTheServer(t *testing.T) {
+	testenv.NeedLong(t, "TestServerWithMLX is the short test of MLX")
 	folder := mlxDemo(t)
 	s := serve(t, "demo", "cut="+folder)
 	s.healthy()
@@ -149,6 +154,7 @@ main()
 // TestPoisonedRequestFailsAloneInMLX: while clients ask for sums, a request crashes MLX each time that it is computed.
 // It fails, and the sums are right.
 func TestPoisonedRequestFailsAloneInMLX(t *testing.T) {
+	testenv.NeedLong(t, "TestServerWithMLX is the short test of MLX")
 	const poison = "qwxzvkjq"
 	folder, dir := mlxDemo(t), t.TempDir()
 	f, err := mlx.ReadFolder(folder)

@@ -14,6 +14,7 @@ import (
 	"runner/chattemplate/readertest"
 	"runner/reasoning"
 	"runner/reasoning/filter"
+	"runner/testenv"
 )
 
 func TestRationaleValidation(t *testing.T) {
@@ -360,7 +361,7 @@ func checkChunks(t testing.TB, r *rand.Rand, segments []segmentText) {
 
 func TestRationaleChunksMakeNoDifference(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 7))
-	for range 20000 {
+	for range testenv.Rounds(20000) {
 		checkChunks(t, r, []segmentText{
 			{reasoning.Reasoning, blockText(r)}, {reasoning.Preamble, blockText(r)}, {reasoning.ToolCall, "f"},
 			{reasoning.Answer, blockText(r)},

@@ -17,6 +17,7 @@ import (
 	"runner/reasoning"
 
 	"runner/reasoning/internal/base64url"
+	"runner/testenv"
 )
 
 // sealed returns a blob with the records for two recipients, flushed after each record if flush is set.
@@ -73,7 +74,11 @@ func TestEveryFlippedByteIsRefused(t *testing.T) {
 	blob := sealed(t, []Recipient{ours.Recipient(), theirs.Recipient()}, true, "one", "two")
 	want := []string{"one", "two"}
 	for i := range blob {
-		for _, mask := range []byte{1, 0x80, 0xff} {
+		masks := []byte{1, 0x80, 0xff}
+		if !testenv.Long() {
+			masks = masks[i%3 : i%3+1]
+		}
+		for _, mask := range masks {
 			blob[i] ^= mask
 			got, err := records(blob, ours)
 			if !refused(err) || len(got) > 2 || !slices.Equal(got, want[:len(got)]) {
