@@ -54,10 +54,12 @@ var types = map[string]map[string]described{
 	},
 	"../internal/apierror": {},
 	"../openai/responses": {
-		"rawPart":          {asked, "ResponseInputPart"},
-		"readType.typed":   {partial, "ResponseInputItem"},
-		"wantsStream.body": {elsewhere, "a body of GET, for one client, beside the parameter stream"},
-		"ResponseEvent":    {answered, "ResponseLifecycleEvent"}, "ItemEvent": {answered, "ResponseItemEvent"},
+		"FunctionTool.MarshalJSON.1": {answered, "ResponseCustomTool"},
+		"FunctionTool.MarshalJSON.2": {answered, "ResponseToolEcho"},
+		"rawPart":                    {asked, "ResponseInputPart"},
+		"readType.typed":             {partial, "ResponseInputItem"},
+		"wantsStream.body":           {elsewhere, "a body of GET, for one client, beside the parameter stream"},
+		"ResponseEvent":              {answered, "ResponseLifecycleEvent"}, "ItemEvent": {answered, "ResponseItemEvent"},
 		"PlaceEvent": {elsewhere, manyEvents}, "ErrorEvent": {answered, "ResponseErrorEvent"},
 	},
 	"../mew": {

@@ -106,8 +106,7 @@ type TextRequest struct {
 	Verbosity *string `json:"verbosity" api:"=low,medium,high"`
 }
 
-// FunctionTool is a function that the model may call, or a custom tool, whose argument is free text. A response repeats
-// the fields that a tool of its type has.
+// FunctionTool is a function that the model may call, or a custom tool, whose argument is free text.
 //
 //openapi:request ResponseTool
 type FunctionTool struct {
@@ -120,10 +119,33 @@ type FunctionTool struct {
 	// What the tool does. The model reads this.
 	Description *string `json:"description" api:"|null"`
 	// A JSON Schema of the arguments, or null if there are none.
-	Parameters json.RawMessage `json:"parameters,omitzero" api:"{}|null"`
+	Parameters json.RawMessage `json:"parameters" api:"{}|null"`
 	// Make the arguments match `parameters`. If this is left out, they match if the schema is supported.
-	Strict *bool           `json:"strict,omitzero" api:"|null default=true"`
-	Format json.RawMessage `json:"format,omitzero" api:"#CustomFormat"`
+	Strict *bool           `json:"strict" api:"|null default=true"`
+	Format json.RawMessage `json:"format" api:"#CustomFormat"`
+}
+
+// MarshalJSON writes the fields that a tool of its type has.
+func (t FunctionTool) MarshalJSON() ([]byte, error) {
+	if t.Type == typeCustomTool {
+		format := t.Format
+		if !wire.Given(format) {
+			format = json.RawMessage(`{"type":"text"}`)
+		}
+		return json.Marshal(struct {
+			Type        string          `json:"type"`
+			Name        string          `json:"name"`
+			Description *string         `json:"description"`
+			Format      json.RawMessage `json:"format"`
+		}{t.Type, t.Name, t.Description, format})
+	}
+	return json.Marshal(struct {
+		Type        string          `json:"type"`
+		Name        string          `json:"name"`
+		Description *string         `json:"description"`
+		Parameters  json.RawMessage `json:"parameters"`
+		Strict      *bool           `json:"strict"`
+	}{t.Type, t.Name, t.Description, t.Parameters, t.Strict})
 }
 
 // typeCustomTool is the type of tools whose argument is free text.
@@ -247,13 +269,8 @@ func (q *asked) readTools() error {
 				q.custom = map[string]bool{}
 			}
 			q.custom[t.Name] = true
-			if t.Parameters, t.Strict = nil, nil; !wire.Given(t.Format) {
-				t.Format = json.RawMessage(`{"type":"text"}`)
-			}
 		} else {
-			if t.Format, tool.Parameters = nil, t.Parameters; !wire.Given(t.Parameters) {
-				t.Parameters = json.RawMessage("null")
-			}
+			tool.Parameters = t.Parameters
 			if t.Strict == nil {
 				q.loose = append(q.loose, len(q.tools))
 				t.Strict = new(true)
