@@ -133,7 +133,7 @@ func everything(t *testing.T, r *runner.Runner, req generation.Request) string {
 			t.Fatal(err)
 		}
 		to := &b
-		if e.Segment == reasoning.Summary || strings.HasPrefix(e.Code, "summary_") {
+		if e.Segment == reasoning.Summary || e.Kind == reasoning.SummarySettled || strings.HasPrefix(e.Code, "summary_") {
 			to = &summary
 		}
 		to.Write(append(line, '\n'))
