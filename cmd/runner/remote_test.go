@@ -338,7 +338,7 @@ func TestServeBeforeAnEngine(t *testing.T) {
 	}
 	status, text = send(t, http.MethodPost, s.url+"/v1/chat/completions", "", `{"model": "big", "seed": 3,
 		"repetition_penalty": 1.2, "repeat_penalty": 1.2, "messages": [{"role": "user", "content": "What is 17 + 25?"}]}`)
-	if status != http.StatusBadRequest || !strings.Contains(text, "repetition penalty") {
+	if status != http.StatusBadRequest || !strings.Contains(text, "repetition_penalty") {
 		t.Errorf("a setting that the engine does not have: status %d: %s", status, text)
 	}
 	if n := s.metric(`runner_remote_streams_total{model="big"}`); n < 1 {

@@ -72,7 +72,7 @@ func TestSlowStreamsAreReadAtOnce(t *testing.T) {
 	for range 20 {
 		readNumbers(t, short, 1)
 	}
-	if r := rounds(c) + rounds(short); r > 1 { // a machine under load may deliver two events together
+	if r := rounds(c) + rounds(short); r > 5 { // a machine under load may deliver some of the 28 events together
 		t.Errorf("they waited %d times", r)
 	}
 }
