@@ -20,7 +20,8 @@ type Observer interface {
 	// CallID returns the id of a call, by the call's number in the run from 0. Empty lets the runner choose the id.
 	CallID(number int) string
 	// Seal returns the sealed value of reasoning that has ended, in a run whose request asks for it. A run may reason
-	// several times, and its values belong together in their order. It must not keep the text.
+	// several times, and its values belong together in their order. It may be called after Generate has returned, if the
+	// reader left. It must not keep the text.
 	Seal(thoughts string) (string, error)
 	// Generated is called for each token that the run generates, those of the summary included.
 	Generated()

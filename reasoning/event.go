@@ -65,7 +65,7 @@ const (
 	// the end of that segment, whatever the visibility.
 	Sealed
 	// SummarySettled says that nothing more of the summary comes before the answer or a call: the summary is complete, or
-	// none comes before them. It is sent once, in runs whose reader asked for a summary.
+	// none comes before them. It is sent at most once, in runs whose reader asked for a summary.
 	SummarySettled
 )
 

@@ -27,12 +27,12 @@ func (q *SummaryFirst) Push(e *Event) {
 	q.To(e)
 }
 
-// holds reports whether an event has to wait: what the model says, and delegations after it.
+// holds reports whether an event has to wait: what the model says, and after it also delegations and reasoning.
 func (q *SummaryFirst) holds(e *Event) bool {
 	switch e.Kind {
 	case SegmentStart, SegmentDelta, SegmentEnd:
-		return e.Segment == Answer || e.Segment == Preamble || e.Segment == ToolCall
-	case DelegationStart, DelegationEnd:
+		return e.Segment != Summary && (e.Segment != Reasoning || len(q.held) > 0)
+	case DelegationStart, DelegationEnd, Sealed:
 		return len(q.held) > 0
 	}
 	return false

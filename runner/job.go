@@ -55,9 +55,10 @@ type job struct {
 	planned  *turn
 	asked    time.Time
 	accounts ledger
-	// These belong to the scheduler's goroutine: the number of calls that were named, the reasoning that is not sealed
-	// yet, whether sealing failed, and whether the reader was told that the summary is settled.
-	calls             int
+	// These belong to the scheduler's goroutine: the number of calls that were named and of stretches of reasoning, the
+	// reasoning that is not sealed yet, whether sealing failed, and whether the reader was told that the summary is
+	// settled.
+	calls, stretches  int
 	thoughts          []byte
 	unsealed, settled bool
 }
@@ -321,6 +322,10 @@ func (j *job) callIDs() func(int) string {
 	}
 }
 
+// maxStretches is the number of stretches of reasoning that are sealed one by one. A value takes some hundred bytes, so
+// that those of many tiny stretches would be much larger than the text. The rest is sealed at the end of its turn.
+const maxStretches = 64
+
 // seal returns the event that carries the sealed reasoning which e ends, or a warning if it cannot be sealed. ok is
 // false if there is nothing to carry. After a failure nothing more is sealed, because the rest would miss a part.
 func (j *job) seal(e *reasoning.Event) (sealed reasoning.Event, ok bool) {
@@ -331,16 +336,23 @@ func (j *job) seal(e *reasoning.Event) (sealed reasoning.Event, ok bool) {
 	case reasoning.SegmentDelta:
 		j.thoughts = append(j.thoughts, e.Text...)
 	case reasoning.SegmentEnd:
-		if len(j.thoughts) == 0 {
-			return sealed, false
+		if j.stretches++; j.stretches <= maxStretches {
+			return j.sealRest(e.Specialist)
 		}
-		value, err := j.observer.Seal(string(j.thoughts))
-		j.thoughts = j.thoughts[:0]
-		if j.unsealed = err != nil; j.unsealed {
-			return reasoning.Event{Kind: reasoning.Warning, Code: generation.CodeNotSealed,
-				Text: "the reasoning could not be sealed"}, true
-		}
-		return reasoning.Event{Kind: reasoning.Sealed, Text: value, Specialist: e.Specialist}, true
 	}
 	return sealed, false
+}
+
+// sealRest returns the event that carries the reasoning which is not sealed yet, of a specialist if it is not empty.
+func (j *job) sealRest(specialist string) (sealed reasoning.Event, ok bool) {
+	if len(j.thoughts) == 0 {
+		return sealed, false
+	}
+	value, err := j.observer.Seal(string(j.thoughts))
+	j.thoughts = j.thoughts[:0]
+	if j.unsealed = err != nil; j.unsealed {
+		return reasoning.Event{Kind: reasoning.Warning, Code: generation.CodeNotSealed,
+			Text: "the reasoning could not be sealed"}, true
+	}
+	return reasoning.Event{Kind: reasoning.Sealed, Text: value, Specialist: specialist}, true
 }

@@ -632,9 +632,12 @@ func (t *turn) end(used *reasoning.Usage, result *reasoning.Result, err error) {
 	t.events.close(err)
 }
 
-// remember remembers what the turn has thought. It is called when the turn's own text is complete; only a summary may
-// follow.
+// remember remembers what the turn has thought, and seals the rest of it. It is called when the turn's own text is
+// complete; only a summary may follow.
 func (t *turn) remember() {
+	if sealed, ok := t.job.sealRest(t.of.Specialist); ok {
+		t.send(sealed)
+	}
 	if !t.remembers() {
 		return
 	}

@@ -39,7 +39,7 @@
 //     made for that.
 //   - If conversations have no ids, a client may move an assistant message with its calls and its value to another
 //     conversation.
-//   - Two turns without calls that follow equal user messages share a place.
+//   - Two turns that follow equal user messages share a place, if they have no calls or these are left out.
 //   - Anyone who has the keys can read every value sealed under them, first of all the server's operator. There is no
 //     forward secrecy.
 //   - The order of turns follows the server's clock. If the clock is set back, older values do not open after values

@@ -48,14 +48,16 @@ func Join(values, more string) string {
 // separator is between joined values. It is no character of base64url.
 const separator = "."
 
-// Open returns the reasoning in the values of one message, and an error for each value: nil if it was opened, and with
-// joined values the first error. The same value may be there several times. The errors are those listed in the package
+// Open returns the reasoning in the values of one message, and an error for each value: nil if it was opened. Of joined
+// values it is the first error, and others may have been opened; those that an earlier message had are left out without
+// an error if another one opens. The same value may be there several times. The errors are those listed in the package
 // doc, and ErrScope for an incomplete scope.
 func (h *History) Open(p Place, values []Value) (text string, errs []error) {
 	errs = make([]error, len(values))
 	var opened []content
 	own := messageCalls{calls: p.Calls}
 	for i, v := range values {
+		before := len(opened)
 		for sealed := range strings.SplitSeq(v.Sealed, separator) {
 			c, err := h.open(&p, &own, sealed, v.Elsewhere)
 			if err == nil {
@@ -63,6 +65,12 @@ func (h *History) Open(p Place, values []Value) (text string, errs []error) {
 			} else if errs[i] == nil {
 				errs[i] = err
 			}
+			if err == ErrTampered {
+				break // a text of many dots is no list of values
+			}
+		}
+		if errs[i] == ErrRepeated && len(opened) > before {
+			errs[i] = nil // an earlier message has the first of these values, too
 		}
 	}
 	slices.SortStableFunc(opened, func(a, b content) int {

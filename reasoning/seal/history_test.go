@@ -251,3 +251,41 @@ func edit(rng *rand.Rand, threads [][]reply, at int) []reply {
 	}
 	return m
 }
+
+// A turn that reasons several times has a value for each, and joined values may have some that an earlier message had.
+func TestJoinedValues(t *testing.T) {
+	r := NewKeyring()
+	at := Place{Question: QuestionOf("q")}
+	turn := r.Begin(home, at.Question)
+	one, two := mustPiece(t, turn, "one", Undecided), mustPiece(t, turn, "two", Undecided)
+	called := Place{Question: at.Question, Calls: []string{turn.CallID(0)}}
+	foreign := mustPiece(t, r.Begin(home, at.Question), "x", Undecided)
+	for name, c := range map[string]struct {
+		places []Place
+		values []string
+		text   string // of all messages
+		err    error  // of the last one
+	}{
+		"in one message":             {[]Place{called}, []string{Join(one, two)}, "onetwo", nil},
+		"in two messages":            {[]Place{at, called}, []string{one, two}, "onetwo", nil},
+		"the first again":            {[]Place{at, called}, []string{one, Join(one, two)}, "onetwo", nil},
+		"nothing new":                {[]Place{at, called}, []string{one, one}, "one", ErrRepeated},
+		"both again":                 {[]Place{at, called}, []string{Join(one, two), Join(one, two)}, "onetwo", ErrRepeated},
+		"the second before":          {[]Place{at, called}, []string{two, one}, "two", ErrRepeated},
+		"one of another turn":        {[]Place{called}, []string{Join(one, foreign)}, "one", ErrForeign},
+		"dots":                       {[]Place{at}, []string{strings.Repeat(".", 1<<20)}, "", ErrTampered},
+		"a dot at the end":           {[]Place{at}, []string{one + "."}, "one", ErrTampered},
+		"joined with nothing before": {[]Place{at}, []string{Join("", one)}, "one", nil},
+	} {
+		h, text := r.History(home), ""
+		var errs []error
+		for i, p := range c.places {
+			var more string
+			more, errs = h.Open(p, []Value{{Sealed: c.values[i]}})
+			text += more
+		}
+		if text != c.text || !errors.Is(errs[0], c.err) {
+			t.Errorf("%s: %q, %v, want %q, %v", name, text, errs[0], c.text, c.err)
+		}
+	}
+}

@@ -19,8 +19,8 @@
 //	summary     a reasoning message with the summary, before the answer; one that explains the answer is after it
 //	none        REASONING_START and REASONING_END if the model reasoned, and nothing between them
 //
-// So a client's history reads user, reasoning, assistant. The summary is generated at the same time as the answer, which
-// waits for it. If no summary comes, nothing waits, and a warning says so.
+// So a client's history reads user, reasoning, assistant. The summary is generated at the same time as the answer,
+// which waits for it. If no summary comes, nothing waits, and a warning says so.
 //
 // A run has one message of each kind: reasoning, the text before calls, and the answer. A message that continues after
 // something else is opened again under its id. No two kinds share a message.
@@ -35,7 +35,7 @@
 //
 // With reasoning_seal the reasoning is also sent as sealed values (package seal), in REASONING_ENCRYPTED_VALUE events.
 // A value stands in the phase of its reasoning message, or of the summary. Under visibility none there is no such
-// message, and the answer's message has the value. Each call has it too, after its end, for clients that keep only
+// message, and the answer's message has the value; text before a call has none. Each call has it too, after its end, for clients that keep only
 // calls. If nothing follows the reasoning, an empty reasoning message has the value. Of several stretches of reasoning
 // each value has those before it, joined. A value is bound to the thread and to the calls of its message, or, without
 // calls, to the nearest user message before it.

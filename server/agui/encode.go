@@ -167,8 +167,8 @@ func (e *Encoder) start(info *reasoning.Info) {
 	}
 }
 
-// segment sends an event of a segment, or a sealed value. It belongs to the specialist's message if the client knows subagents. Calls
-// always belong to the run, because the client answers all of them.
+// segment sends an event of a segment, or a sealed value. It belongs to the specialist's message if the client knows
+// subagents. Calls always belong to the run, because the client answers all of them.
 func (e *Encoder) segment(ev *reasoning.Event) {
 	if e.cfg.ProtocolVersion != "" && ev.Segment != reasoning.ToolCall {
 		e.specialist = ev.Specialist
@@ -224,7 +224,9 @@ func (e *Encoder) open(ev *reasoning.Event) {
 	case reasoning.Preamble, reasoning.Answer:
 		id := e.message(ev.Segment)
 		e.send(Event{Type: "TEXT_MESSAGE_START", MessageID: id, Role: "assistant"})
-		e.carry("message", id)
+		if ev.Segment == reasoning.Answer { // a call that follows other text has the value
+			e.carry("message", id)
+		}
 	case reasoning.ToolCall:
 		if e.parent == "" {
 			if e.parent = e.assistant; e.parent == "" {

@@ -60,6 +60,7 @@ func (r *reply) Push(_ int, e *reasoning.Event) error {
 // End implements [wire.Encoder].
 func (r *reply) End(err error) {
 	if err != nil {
+		r.Release()
 		r.tell("error", errorResponse(wireError(err), r.request))
 	}
 }

@@ -19,10 +19,11 @@
 // messages of one role count as one message, as in Anthropic's API.
 //
 // A client sends blocks back unchanged. The reasoning in a signature is restored, and also in the redacted_thinking
-// blocks of Anthropic's API; the text of the block does not matter. It enters the prompt where the model's format has a place for it, which is while
-// calls are pending. A thinking block without a signature is the client's own text and is used for pending calls
-// only. A block whose value does not open is left out with the warning sealed_dropped. With Config.StrictSeal the
-// request is refused with status 400, Anthropic's words, which clients look for, and the code of package seal.
+// blocks of Anthropic's API; the text of the block does not matter. It enters the prompt where the model's format has a
+// place for it, which is while calls are pending. A thinking block without a signature is the client's own text and is
+// used for pending calls only. A block whose value does not open is left out with the warning sealed_dropped. With
+// Config.StrictSeal the request is refused with status 400, Anthropic's words, which clients look for, and the code of
+// package seal.
 //
 // # Order
 //

@@ -15,7 +15,6 @@ const (
 	maxTools   = 1_024
 	maxPrompts = 32
 	maxInputs  = 2_048
-	maxName    = 256
 )
 
 // readBias reads logit_bias into a request.

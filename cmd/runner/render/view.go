@@ -14,6 +14,7 @@ type view struct {
 
 	posthoc  bool
 	order    reasoning.SummaryFirst
+	event    reasoning.Event
 	warnings warnings
 	err      error
 }
@@ -23,7 +24,8 @@ func (v *view) Render(e reasoning.Event) error {
 	if v.order.To == nil {
 		v.order.To = v.take
 	}
-	if v.order.Push(&e); v.order.Holds() && v.waits != "" {
+	v.event = e
+	if v.order.Push(&v.event); v.order.Holds() && v.waits != "" {
 		v.streams.Spinner.Set(v.waits)
 	}
 	return v.failed()

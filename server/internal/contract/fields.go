@@ -56,7 +56,7 @@ type Fields struct {
 	// after the answer (`posthoc`). `auto` takes the first one that the model supports. The pseudo-function is called
 	// `report_reasoning`, so no function in `tools` may have that name.
 	ReasoningStrategy *string `json:"reasoning_strategy" api:"=auto,native,json,tool,markers,posthoc" of:"Strategy"`
-	// Return the whole reasoning as a sealed value, whatever the visibility. In chat completions it is the message's
+	// Return all reasoning as sealed values, whatever the visibility. In chat completions it is the message's
 	// `reasoning_encrypted_content`. Send it back with its message to restore the reasoning.
 	ReasoningSeal *bool `json:"reasoning_seal,omitempty" api:"default=false" of:"Seal"`
 	// Store a trace of the whole run, whatever the visibility, encrypted for the keys that the server's operator chose.

@@ -36,9 +36,13 @@ type encoder struct {
 
 	seq   int
 	items []*openItem
-	// last is the last item; nil until there is one. reasoned says that there is a reasoning item.
-	last     *openItem
-	reasoned bool
+	// last is the last item; nil until there is one.
+	last *openItem
+	// sealed has the sealed values that no item has yet, joined.
+	sealed string
+	// late has the events of a summary that comes after what the model said. Its item follows when it is known whether
+	// that was cut off.
+	late []reasoning.Event
 	// queued says that the run waits for its first token.
 	queued bool
 	// changed is called when the status changes, except at the end, and atEnd when the response is final. Both are called
@@ -120,6 +124,10 @@ func (e *encoder) push(ev *reasoning.Event) error {
 // take takes an event whose turn it is.
 func (e *encoder) take(ev *reasoning.Event) {
 	e.ending.Note(ev)
+	if ev.Segment == reasoning.Summary && e.said() {
+		e.late = append(e.late, *ev)
+		return
+	}
 	switch ev.Kind {
 	case reasoning.Started:
 		e.begin(ev.Info)
@@ -135,8 +143,7 @@ func (e *encoder) take(ev *reasoning.Event) {
 		}
 	case reasoning.Sealed:
 		if e.carries {
-			r := e.thinking()
-			r.EncryptedContent = seal.Join(r.EncryptedContent, ev.Text)
+			e.sealed = seal.Join(e.sealed, ev.Text)
 		}
 	case reasoning.Warning:
 		e.resp.Warnings = append(e.resp.Warnings, wire.Warning{Code: ev.Code, Message: ev.Text})
@@ -175,29 +182,46 @@ func (e *encoder) start(ev *reasoning.Event) {
 	}
 }
 
+// said reports whether the last item is a message or a call.
+func (e *encoder) said() bool {
+	if e.last == nil {
+		return false
+	}
+	_, thinks := e.last.item.(*Reasoning)
+	return !thinks
+}
+
 // thinking returns the reasoning item that is open. It opens one if there is none.
 func (e *encoder) thinking() *Reasoning {
-	if e.last != nil {
-		if r, ok := e.last.item.(*Reasoning); ok {
-			return r
-		}
+	if e.last == nil || e.last.closed || e.said() {
+		return e.openReasoning()
 	}
-	return e.openReasoning()
+	return e.last.item.(*Reasoning)
 }
 
 func (e *encoder) openReasoning() *Reasoning {
 	id := e.homeID
-	if e.reasoned {
+	if len(e.items) > 0 {
 		id = e.newID("rs_")
 	}
-	e.reasoned = true
 	r := &Reasoning{ID: id, Type: typeReasoning, Status: statusInProgress, Summary: []Part{}}
 	e.open(r)
 	return r
 }
 
+// carry puts the sealed values that no item has yet into a reasoning item, which is open.
+func (e *encoder) carry() {
+	if e.sealed != "" {
+		r := e.thinking()
+		r.EncryptedContent, e.sealed = seal.Join(r.EncryptedContent, e.sealed), ""
+	}
+}
+
 // open ends the last item and adds another.
 func (e *encoder) open(item Item) {
+	if _, thinks := item.(*Reasoning); !thinks || e.last != nil && !e.said() {
+		e.carry()
+	}
 	if e.last != nil {
 		e.close(e.last, statusCompleted)
 	}
@@ -342,8 +366,8 @@ func (e *encoder) fail(err *wire.Error) {
 	e.terminate(statusFailed, "response.failed")
 }
 
-// terminate closes what is open and emits the final response. The last item has the status of the response, but a
-// summary that came after what was cut off is complete.
+// terminate closes what is open and emits the final response. The last item has the status of the response. A summary
+// after it is complete.
 func (e *encoder) terminate(status, event string) {
 	if e.over {
 		return
@@ -354,8 +378,16 @@ func (e *encoder) terminate(status, event string) {
 		last = statusIncomplete
 	}
 	e.Release()
+	e.carry()
 	if e.last != nil {
 		e.close(e.last, last)
+	}
+	if late := e.late; len(late) > 0 {
+		e.late, e.last = nil, nil
+		for i := range late {
+			e.take(&late[i])
+		}
+		e.close(e.last, statusCompleted)
 	}
 	e.resp.Status = status
 	e.resp.Output = make([]Item, len(e.items))

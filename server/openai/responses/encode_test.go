@@ -336,3 +336,35 @@ func TestItemsAreDoneBeforeTheAnswer(t *testing.T) {
 		}
 	}
 }
+
+// A summary that comes after the answer is an item after it, and does not say that the answer is complete.
+func TestLateSummaries(t *testing.T) {
+	for finish, want := range map[reasoning.FinishReason]string{
+		reasoning.FinishLength: "message incomplete, reasoning completed",
+		reasoning.FinishStop:   "message completed, reasoning completed",
+	} {
+		e := newTestEncoder(true, false)
+		answer := wiretest.Segment(reasoning.Answer, "a")
+		events := slices.Concat([]reasoning.Event{{Kind: reasoning.Started,
+			Info: &reasoning.Info{Visibility: reasoning.VisibilitySummary}}}, answer[:1],
+			[]reasoning.Event{{Kind: reasoning.SummarySettled}}, answer[1:], wiretest.Segment(reasoning.Summary, "s"),
+			[]reasoning.Event{{Kind: reasoning.Done, Result: &reasoning.Result{Finish: finish}}})
+		for i := range events {
+			_ = e.push(&events[i])
+		}
+		var got []string
+		for _, item := range e.resp.Output {
+			switch item := item.(type) {
+			case *Message:
+				got = append(got, "message "+item.Status)
+			case *Reasoning:
+				if got = append(got, "reasoning "+item.Status); item.ID == "rs_home" || textOf(item.Summary) != "s" {
+					t.Errorf("the summary is %+v", item)
+				}
+			}
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%s: %q, want %q", finish, got, want)
+		}
+	}
+}

@@ -119,15 +119,23 @@ func (t *turn) dereference(e *entry) error {
 		return nil // an empty item has no effect
 	}
 	e.item = item
-	if idOf(item) == rec.homeID && rec.thoughts != "" {
+	r, ok := item.(*Reasoning)
+	value := ""
+	if ok {
+		value = r.EncryptedContent
+	}
+	if value == "" && idOf(item) == rec.homeID {
+		value = rec.thoughts
+	}
+	if value != "" {
 		// The value belongs to the conversation of its response, which may be another one.
 		home := rec.home
 		if rec.root != t.root {
 			home.Conversation = t.conversation()
 		}
-		e.sealed, e.home = rec.thoughts, &home
+		e.sealed, e.home = value, &home
 	}
-	if r, ok := item.(*Reasoning); ok {
+	if ok {
 		if e.item = t.api.reveal(r, rec); rec.shown.Cap(t.principal.Reasoning) != nil {
 			e.item = &Reasoning{ID: r.ID, Type: typeReasoning, Summary: []Part{}}
 		}
