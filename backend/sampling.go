@@ -92,8 +92,9 @@ type Effect uint8
 const (
 	// Heat scales the whole distribution.
 	Heat Effect = iota
-	// Filter drops unlikely tokens, but not the likeliest. Skew may drop that too. Greedy sampling has neither.
+	// Filter drops unlikely tokens, but not the likeliest. Greedy sampling has none.
 	Filter
+	// Skew may drop the likeliest token, too. Greedy sampling has none.
 	Skew
 	// Penalty changes the logits of tokens that were seen.
 	Penalty

@@ -256,7 +256,8 @@ func TestUnknownNames(t *testing.T) {
 	}
 	for _, src := range []string{
 		"{{ '{}'.format(s) }}", "{{ '%s' % s }}", "{{ '%d' % 1 }}", "{{ '%(a)s' % {'a': 1} }}", "{{ s % (5, 4) }}",
-		"{% macro f() %}{{ varargs }}{% endmacro %}", "{% macro f() %}{{ kwargs }}{% endmacro %}", "{{ strftime_now('%U') }}", "{{ {(1, 2): 3} }}",
+		"{% macro f() %}{{ varargs }}{% endmacro %}", "{% macro f() %}{{ kwargs }}{% endmacro %}", "{{ strftime_now('%U') }}",
+		"{{ {(1, 2): 3} }}",
 		"{% for x in s recursive %}{{ loop(x) }}{% endfor %}", "{% block s %}{% endblock %}", "{% print s %}",
 		"{% autoescape false %}{% endautoescape %}", "{{ cycler(1).next() }}",
 		"{% for x in s %}{{ loop.depth + 1 }}{% endfor %}", "{{ [{}]|sort(attribute='a,b') }}",

@@ -70,8 +70,8 @@ func (s *symbols) load(name string) {
 	}
 }
 
-// collect gathers the names that statements use in this scope, without the scopes inside it. With branch, the statements
-// are a branch of an if.
+// collect gathers the names that statements use in this scope, without the scopes inside it. With branch, the
+// statements are a branch of an if.
 func (s *symbols) collect(body []stmt, branch bool) {
 	for _, st := range body {
 		switch st := st.(type) {

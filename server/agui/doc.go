@@ -35,10 +35,10 @@
 //
 // With reasoning_seal the reasoning is also sent as sealed values (package seal), in REASONING_ENCRYPTED_VALUE events.
 // A value stands in the phase of its reasoning message, or of the summary. Under visibility none there is no such
-// message, and the answer's message has the value; text before a call has none. Each call has it too, after its end, for clients that keep only
-// calls. If nothing follows the reasoning, an empty reasoning message has the value. Of several stretches of reasoning
-// each value has those before it, joined. A value is bound to the thread and to the calls of its message, or, without
-// calls, to the nearest user message before it.
+// message, and the answer's message has the value; text before a call has none. Each call has it too, after its end,
+// for clients that keep only calls. If nothing follows the reasoning, an empty reasoning message has the value. Of
+// several stretches of reasoning each value has those before it, joined. A value is bound to the thread and to the
+// calls of its message, or, without calls, to the nearest user message before it.
 //
 // A client sends messages back as it received them. A value that was moved or changed is left out with the warning
 // sealed_dropped. With Config.StrictSeal it ends the run with RUN_ERROR and the code of package seal. A reasoning

@@ -14,9 +14,9 @@ import (
 	"sync"
 )
 
-// rule is what the tags of a field say about its values. The tag api declares a range, of the number or of the length of
-// the text in bytes, or the texts that the field takes. Limits that it does not declare are infinite. The tag refuse says
-// that the field must be left out, and why or what to do instead.
+// rule is what the tags of a field say about its values. The tag api declares a range, of the number or of the length
+// of the text in bytes, or the texts that the field takes. Limits that it does not declare are infinite. The tag refuse
+// says that the field must be left out, and why or what to do instead.
 type rule struct {
 	index     []int
 	name      string

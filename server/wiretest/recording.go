@@ -106,7 +106,8 @@ func (r *Recording) settles() func(e *reasoning.Event) bool {
 			return e.Kind == kind && slices.Contains(segments, e.Segment)
 		})
 	}
-	summary, said := at(reasoning.SegmentStart, reasoning.Summary), at(reasoning.SegmentEnd, reasoning.Answer, reasoning.ToolCall)
+	summary := at(reasoning.SegmentStart, reasoning.Summary)
+	said := at(reasoning.SegmentEnd, reasoning.Answer, reasoning.ToolCall)
 	if summary >= 0 && (said < 0 || summary < said) {
 		return func(e *reasoning.Event) bool {
 			return e.Kind == reasoning.SegmentEnd && e.Segment == reasoning.Summary

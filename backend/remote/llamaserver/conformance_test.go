@@ -52,7 +52,8 @@ func open(tb testing.TB, url, path string, load backend.Config) *remote.Model {
 func TestConformance(t *testing.T) {
 	llamaservertest.Python(t)
 	path := filepath.Join(t.TempDir(), "model.gguf")
-	if err := randomtest.WriteFile(path, random.Config{Seed: 1, Precise: true, Layers: 2, Architecture: "llama"}); err != nil {
+	cfg := random.Config{Seed: 1, Precise: true, Layers: 2, Architecture: "llama"}
+	if err := randomtest.WriteFile(path, cfg); err != nil {
 		t.Fatal(err)
 	}
 	backendtest.Run(t, func(t *testing.T, cfg backend.Config) backend.Model {

@@ -32,8 +32,8 @@ type tag struct {
 //	[]number?            a list whose entries may be null; with []number|null the list itself may be null
 //
 // Package wire reads limits from the same tags and checks them in requests: the maximum number of entries of all kinds,
-// and the range of numbers, the maximum length of texts, in bytes, and their lists, where the field's Go type is a number
-// or a text.
+// and the range of numbers, the maximum length of texts, in bytes, and their lists, where the field's Go type is a
+// number or a text.
 //
 // The attributes are required, deprecated, default=VALUE, example=TEXT,TEXT, const=VALUE and not=VALUE.
 func parseTag(text string) (*tag, error) {
