@@ -62,7 +62,7 @@ func Read(path string) (h Header, err error) {
 		}
 		h.Tensors[name], end = t.Offsets[1]-t.Offsets[0], max(end, t.Offsets[1])
 	}
-	if whole := 8 + int64(n) + end; h.Size < whole {
+	if whole := 8 + n + uint64(end); uint64(h.Size) < whole { // as int64 it might be too large
 		return h, truncated(fmt.Sprintf("ends after %d of %d bytes", h.Size, whole))
 	}
 	return h, nil
