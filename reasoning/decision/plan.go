@@ -30,26 +30,31 @@ type PlanStep struct {
 }
 
 // planSchema is the JSON Schema of plans, with TOOLS for the names of tools and TEXT for the schema of a text. An
-// answer has its members in this order, which is that of the prompt.
-const planSchema = `{"type": "object", "additionalProperties": false, "required": ["steps"], "properties": {
-	"steps": {"type": "array", "minItems": 1, "maxItems": 16, "items": {"anyOf": [
-		{"type": "object", "additionalProperties": false, "required": ["tool", "purpose", "rationale"], "properties": {
+// answer has its members in the order of properties. The model reads this text: the bundled model is trained on it, so
+// another order of keywords is a change of the prompt.
+const planSchema = `{"additionalProperties": false, "properties": {
+	"steps": {"items": {"anyOf": [
+		{"additionalProperties": false, "properties": {
 			"tool": {"enum": TOOLS},
 			"purpose": TEXT,
-			"rationale": {"type": "object", "additionalProperties": false, "required": ["why"], "properties": {
+			"rationale": {"additionalProperties": false, "properties": {
 				"why": TEXT,
-				"refs": {"type": "array", "items": TEXT, "maxItems": 8},
-				"alternatives": {"type": "array", "maxItems": 8, "items": {
-					"type": "object", "additionalProperties": false, "required": ["option", "rejectedBecause"], "properties": {
-						"option": TEXT, "rejectedBecause": TEXT}}},
-				"confidence": {"type": "number", "minimum": 0, "maximum": 1}}}}},
-		{"type": "object", "additionalProperties": false, "required": ["purpose"], "properties": {"purpose": TEXT}}]}}}}`
+				"refs": {"items": TEXT, "maxItems": 8, "type": "array"},
+				"alternatives": {"items": {
+					"additionalProperties": false, "properties": {"option": TEXT, "rejectedBecause": TEXT},
+					"required": ["option", "rejectedBecause"], "type": "object"}, "maxItems": 8, "type": "array"},
+				"confidence": {"maximum": 1, "minimum": 0, "type": "number"}},
+				"required": ["why"], "type": "object"}},
+			"required": ["tool", "purpose", "rationale"], "type": "object"},
+		{"additionalProperties": false, "properties": {"purpose": TEXT}, "required": ["purpose"], "type": "object"}]},
+		"maxItems": 16, "minItems": 1, "type": "array"}},
+	"required": ["steps"], "type": "object"}`
 
 // PlanSchema returns the JSON Schema of plans that use the given tools. It requires a rationale for each step with a
 // tool.
 func PlanSchema(tools []string) ([]byte, error) {
 	names, err := json.Marshal(tools)
-	return []byte(strings.NewReplacer("TEXT", `{"type": "string", "minLength": 1, "maxLength": 280}`,
+	return []byte(strings.NewReplacer("TEXT", `{"maxLength": 280, "minLength": 1, "type": "string"}`,
 		"TOOLS", string(names)).Replace(planSchema)), err
 }
 
