@@ -18,7 +18,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -60,6 +59,9 @@ type Model struct {
 	Selector string
 	Among    []string
 }
+
+// IsFile reports whether the weights are in a GGUF file, or in the parts of one.
+func (m *Model) IsFile() bool { return m.Source == Demo || m.Source == GGUF }
 
 // Of returns the model that files are.
 func Of(files catalog.Entry) Model {
@@ -188,9 +190,10 @@ func Find(name string, memory int64) (Model, error) {
 		Advice: "check the path and its permissions", Err: err}
 }
 
-// IsName reports whether text names a model and is not a prompt. That holds for the bundled model and an address, for
-// an existing regular file or a folder with a model, for one word that ends in .gguf, for a well-known model, and for a
-// model that was downloaded. It is false for a well-formed name without a model, see [LooksLikeName].
+// IsName reports whether text names a model and is not a prompt, without a look at the models that were downloaded. That
+// holds for the bundled model and an address, for an existing regular file or a folder with a model, for one word that
+// ends in .gguf, for a well-known model, and for a repository in the Hugging Face cache. Any other text is a name if
+// [LooksLikeName] says so; only resolving it finds out whether there is such a model.
 func IsName(text string) bool {
 	if strings.ContainsAny(text, " \t\r\n") && !isThere(text) {
 		return false
@@ -206,11 +209,8 @@ func IsName(text string) bool {
 		_, cached := cache.Default().Find(n.Repo)
 		return cached
 	}
-	if _, _, known := names.Find(n.Word); known {
-		return true
-	}
-	// A word of a language may be the name of a model too. It is a prompt unless it looks like a name.
-	return names.LooksLike(text) && isHere(n.Word)
+	_, _, known := names.Find(n.Word)
+	return known
 }
 
 // isThere reports whether path is a regular file or a folder with models or the weights of one.
@@ -221,14 +221,6 @@ func isThere(path string) bool {
 	}
 	_, ok, _ := folder(path)
 	return ok
-}
-
-// isHere reports whether a model with this name of one word was downloaded.
-func isHere(word string) bool {
-	all, _ := installed.List()
-	return slices.ContainsFunc(all, func(e catalog.Entry) bool {
-		return isOllama(e, word) || e.Repo != "" && cache.SameID(afterSlash(e.Repo), word)
-	})
 }
 
 // LooksLikeName reports whether text has the form of a model's name or path, even if there is no such model: it looks

@@ -47,8 +47,8 @@ func choose(ctx context.Context, path, given string, warn func(string)) (string,
 		return "", refused
 	}
 	list := installed(ctx)
-	if err := ctx.Err(); err != nil {
-		return "", err
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
 	}
 	for _, e := range list {
 		if e.problem != nil {

@@ -14,10 +14,11 @@ import (
 	"runner/backend"
 	"runner/cmd/runner/conversation"
 	"runner/cmd/runner/render"
+	"runner/models"
 )
 
-// opener opens the model called name and returns how long that took.
-type opener func(ctx context.Context, name string) (generator, time.Duration, error)
+// opener opens a model and returns how long that took.
+type opener func(ctx context.Context, m placed) (generator, time.Duration, error)
 
 // chat is a conversation on a terminal.
 type chat struct {
@@ -26,11 +27,10 @@ type chat struct {
 	editor  lineEditor
 	spinner *render.Spinner
 
-	// gen is the open model, and name its name for open. gen is nil after a model was closed for another one and neither
-	// could be opened.
+	// gen is the open model. It is nil after a model was closed for another one and neither could be opened.
 	open   opener
 	gen    generator
-	name   string
+	model  models.Model
 	info   backend.Info
 	loaded time.Duration
 

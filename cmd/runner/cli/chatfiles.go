@@ -115,7 +115,7 @@ func (c *chat) save(_ context.Context, path string) error {
 	}
 	data, err := c.talk.Markdown(c.info.Name), error(nil)
 	if isJSON(path) {
-		data, err = c.talk.JSON(c.name)
+		data, err = c.talk.JSON(c.model.Name)
 	}
 	if err == nil {
 		err = writeNew(home(path), data)
@@ -164,8 +164,8 @@ func (c *chat) load(_ context.Context, path string) error {
 	if old > 0 {
 		c.say("They take the place of %s.", Count(old, "message", "messages"))
 	}
-	if model != "" && model != c.name {
-		c.say("The model was %s; this is %s. /model changes it.", model, c.name)
+	if model != "" && model != c.model.Name {
+		c.say("The model was %s; this is %s. /model changes it.", model, c.model.Name)
 	}
 	return nil
 }

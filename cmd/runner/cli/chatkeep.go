@@ -182,7 +182,7 @@ func (c *chat) keep() {
 	if c.keeper == nil || !c.changed {
 		return
 	}
-	if err := c.keeper.keep(c.talk, c.name); err != nil {
+	if err := c.keeper.keep(c.talk, c.model.Name); err != nil {
 		c.app.Complain("warning: the conversation is not kept: " + errorLine(err))
 		return
 	}
@@ -193,8 +193,8 @@ func (c *chat) keep() {
 func (c *chat) goesOn(kept *conversation.Kept) {
 	c.say("Going on with %s of %s.", Count(c.said(), "message", "messages"),
 		kept.Saved.Local().Format("2006-01-02 15:04"))
-	if was := cmp.Or(kept.Model, c.name); was != c.name {
-		c.say("The model was %s; this is %s.", was, c.name)
+	if was := cmp.Or(kept.Model, c.model.Name); was != c.model.Name {
+		c.say("The model was %s; this is %s.", was, c.model.Name)
 	}
 	c.recallLast()
 }

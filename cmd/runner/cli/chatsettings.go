@@ -9,7 +9,6 @@ import (
 	"runner/chattemplate"
 	"runner/cmd/runner/flags"
 	"runner/cmd/runner/render"
-	"runner/models"
 	"runner/reasoning"
 )
 
@@ -138,16 +137,20 @@ func (c *chat) setModel(ctx context.Context, name string) error {
 		if c.gen == nil {
 			return errNoModel
 		}
-		c.say("%s: %s, context of %d tokens.", c.name, c.info.Name, c.info.ContextSize)
+		c.say("%s: %s, context of %d tokens.", c.model.Name, c.info.Name, c.info.ContextSize)
 		return nil
 	}
-	if err := c.app.canOpen(ctx, name); err != nil {
+	m, err := c.app.resolve(ctx, name)
+	if err != nil {
 		return err
 	}
-	before := c.name
-	err := c.close()
-	if err == nil {
-		err = c.openModel(ctx, name)
+	at, err := c.app.place(ctx, m)
+	if err != nil {
+		return err
+	}
+	before := c.model
+	if err = c.close(); err == nil {
+		err = c.openModel(ctx, at)
 	}
 	if err == nil {
 		c.say("%s, context of %d tokens. The conversation goes on.", c.info.Name, c.info.ContextSize)
@@ -156,11 +159,14 @@ func (c *chat) setModel(ctx context.Context, name string) error {
 	if c.notOpened(name, err); ctx.Err() != nil || c.interrupted {
 		return ErrInterrupted
 	}
-	if err := c.openModel(ctx, before); err != nil {
-		c.notOpened(before, err)
+	if at, err = c.app.placeAgain(ctx, before); err == nil {
+		err = c.openModel(ctx, at)
+	}
+	if err != nil {
+		c.notOpened(before.Name, err)
 		return errNoModel
 	}
-	c.say("%s is open again.", before)
+	c.say("%s is open again.", before.Name)
 	return nil
 }
 
@@ -174,25 +180,15 @@ func (c *chat) notOpened(name string, err error) {
 	c.app.Complain(errorLine(err))
 }
 
-// canOpen returns the error that a model is not here, or that no engine here runs it.
-func (a *App) canOpen(ctx context.Context, name string) error {
-	m, err := a.resolve(ctx, name)
-	if err != nil || m.Source == models.Address {
-		return err
-	}
-	_, _, err = a.place(ctx, m)
-	return err
-}
-
 // openModel opens a model. The first Ctrl-C stops that. A second one before it has stopped sets c.interrupted.
-func (c *chat) openModel(ctx context.Context, name string) error {
+func (c *chat) openModel(ctx context.Context, m placed) error {
 	var err error
-	presses := c.interruptibly(ctx, func(ctx context.Context) { c.gen, c.loaded, err = c.open(ctx, name) })
+	presses := c.interruptibly(ctx, func(ctx context.Context) { c.gen, c.loaded, err = c.open(ctx, m) })
 	c.interrupted = presses > 1
 	if err != nil {
 		c.gen = nil // not a nil in an interface
 		return err
 	}
-	c.name, c.info = name, c.gen.Info()
+	c.model, c.info = m.Model, c.gen.Info()
 	return nil
 }

@@ -140,7 +140,7 @@ type App struct {
 	engine Engine
 	build  Build
 	// load opens a model for generation.
-	load func(ctx context.Context, m models.Model, model backend.Config, cfg runner.Config) (generator, error)
+	load func(ctx context.Context, m placed, model backend.Config, cfg runner.Config) (generator, error)
 
 	// isolation says which models get a process of their own.
 	isolation Isolation
@@ -184,7 +184,7 @@ func Commands() *cobra.Command { return newApp(Engine{}, Build{}).rootCommand() 
 
 func newApp(engine Engine, build Build) *App {
 	a := &App{engine: engine, build: build, in: os.Stdin, out: os.Stdout, err: os.Stderr, warned: map[string]bool{}}
-	a.load = func(ctx context.Context, m models.Model, model backend.Config, cfg runner.Config) (generator, error) {
+	a.load = func(ctx context.Context, m placed, model backend.Config, cfg runner.Config) (generator, error) {
 		r, err := a.newOwnRunner(ctx, m, model, cfg)
 		if err != nil {
 			return nil, err // not a nil *runner.Runner in an interface
@@ -225,10 +225,10 @@ func (a *App) execute(args []string) int {
 
 // newOwnRunner is newRunner for a model that this command alone uses. Only a command that records traces reads all of
 // the model's files for their digest.
-func (a *App) newOwnRunner(ctx context.Context, m models.Model, model backend.Config,
-	cfg runner.Config) (*runner.Runner, error) {
+func (a *App) newOwnRunner(ctx context.Context, m placed, model backend.Config, cfg runner.Config) (*runner.Runner,
+	error) {
 	if m.Source != models.Address {
-		from, err := takeFiles(m.Path, m)
+		from, err := takeFiles(m.Path, m.Model)
 		if err != nil {
 			return nil, err
 		}
@@ -244,9 +244,9 @@ func (a *App) newOwnRunner(ctx context.Context, m models.Model, model backend.Co
 }
 
 // newRunner loads a model and returns its runner, which closes cfg.Weights.
-func (a *App) newRunner(ctx context.Context, m models.Model, model backend.Config,
-	cfg runner.Config) (*runner.Runner, error) {
-	loaded, err := a.OpenModel(ctx, m, model, cfg.Logger)
+func (a *App) newRunner(ctx context.Context, m placed, model backend.Config, cfg runner.Config) (*runner.Runner,
+	error) {
+	loaded, err := a.openPlaced(ctx, m, model, cfg.Logger)
 	if err != nil {
 		if cfg.Weights != nil {
 			err = errors.Join(err, cfg.Weights.Close())

@@ -66,7 +66,7 @@ func (a *App) doctor(ctx context.Context, name string, cfg backend.Config) error
 	}
 	r.ok("runner", "%s, %s %s/%s", v.runner, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	model, err := a.resolve(ctx, name)
-	if err := a.address(served{model: model}); err != nil {
+	if err := a.address(served{placed: placed{Model: model}}); err != nil {
 		return err
 	}
 	if model.Source == models.Address {
@@ -142,7 +142,12 @@ func countModels(r *report) {
 func (a *App) checkModel(ctx context.Context, r *report, model models.Model, cfg backend.Config) {
 	spinner := a.Spinner()
 	defer spinner.Stop()
-	gen, loaded, err := a.open(ctx, model, cfg, runner.Config{}, spinner)
+	at, err := a.place(ctx, model)
+	if err != nil {
+		r.fail("model", "%s", errorLine(err))
+		return
+	}
+	gen, loaded, err := a.open(ctx, at, cfg, runner.Config{}, spinner)
 	if err != nil {
 		r.fail("model", "%s", errorLine(err))
 		return
@@ -157,12 +162,7 @@ func (a *App) checkModel(ctx context.Context, r *report, model models.Model, cfg
 		return
 	}
 	r.ok("model file", "%s", info.Path)
-	own, _, err := a.place(ctx, model)
-	if err != nil {
-		r.fail("computed by", "%s", errorLine(err))
-		return
-	}
-	r.ok("computed by", "%s", computedBy(info, own))
+	r.ok("computed by", "%s", computedBy(info, at.own))
 	r.ok("loads", "in %s on %s with %s, %s on a GPU", seconds(loaded), info.Device,
 		Count(info.Threads, "thread", "threads"), Count(info.GPULayers, "layer", "layers"))
 	r.ok("context", "%d tokens, trained for %d", info.ContextSize, info.TrainedContext)

@@ -43,8 +43,11 @@ func (a *App) folderEngine(path string) (*Folders, error) {
 // choose returns the folder of the libraries that run a model, or "", as [Engine.Choose] does. given is the
 // one for GGUF files.
 func (a *App) choose(ctx context.Context, m models.Model, given string, warn func(string)) (string, error) {
-	if m.Source != models.Folder {
+	if m.IsFile() {
 		return a.engine.Choose(ctx, m.Path, given, warn)
+	}
+	if m.Source == models.Address {
+		return "", nil // it says what is wrong when it is opened
 	}
 	f, err := a.folderEngine(m.Path)
 	if err != nil {

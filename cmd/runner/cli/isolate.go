@@ -85,23 +85,46 @@ func (i *Isolation) applies(m models.Model) bool {
 	return false
 }
 
-// place says where a model's files are computed: in a process of its own or not, and in which.
-func (a *App) place(ctx context.Context, m models.Model) (own bool, p Process, err error) {
-	if m.Source == models.Folder {
-		_, err := a.folderEngine(m.Path)
-		return true, p, err
-	}
-	p = Process{Folder: a.isolation.Folder, Memory: a.isolation.memory}
-	if p.Folder == "" {
-		if p.Folder, err = a.engine.Choose(ctx, m.Path, "", a.warnEngine); err != nil {
-			return false, p, err
+// placed is a model with the engine that was chosen for it. A choice is for one opening, because the file may change.
+type placed struct {
+	models.Model
+	// own is set if the engine gets a process of its own, which process describes.
+	own     bool
+	process Process
+}
+
+// place chooses the engine that opens a model. That of --engine is not asked before.
+func (a *App) place(ctx context.Context, m models.Model) (p placed, err error) {
+	folder := a.isolation.Folder
+	if folder == "" && m.IsFile() {
+		if folder, err = a.engine.Choose(ctx, m.Path, "", a.warnEngine); err != nil {
+			return p, err
 		}
 	}
-	if p.Folder != "" && a.isolation.When == IsolateOff {
-		return false, p, Usage("--isolate cannot be off for this model, which the engine in %s runs", p.Folder).
+	return a.placeIn(m, folder)
+}
+
+// placeAgain is place for a model that was open before. The bundled one is written again if somebody has changed it.
+func (a *App) placeAgain(ctx context.Context, m models.Model) (placed, error) {
+	if m.Source == models.Demo {
+		if _, err := a.engine.Demo(ctx); err != nil {
+			return placed{}, err
+		}
+	}
+	return a.place(ctx, m)
+}
+
+// placeIn returns a model with the engine in a folder, or for "" the one in this program. The folder is for files only.
+func (a *App) placeIn(m models.Model, folder string) (placed, error) {
+	switch {
+	case m.Source == models.Folder:
+		_, err := a.folderEngine(m.Path)
+		return placed{Model: m, own: true}, err
+	case m.IsFile() && folder != "" && a.isolation.When == IsolateOff:
+		return placed{}, Usage("--isolate cannot be off for this model, which the engine in %s runs", folder).
 			Hint("an engine from a folder runs in a process of its own")
 	}
-	return p.Folder != "" || a.isolation.applies(m), p, nil
+	return placed{m, folder != "" || a.isolation.applies(m), Process{Folder: folder, Memory: a.isolation.memory}}, nil
 }
 
 // warnEngine warns about an engine that cannot be used, once. Only one model is loaded at a time, so it needs no lock.
@@ -117,27 +140,26 @@ func (a *App) warnEngine(text string) {
 // OpenModel loads a model, in a process of its own if that was asked for or if the engine for it is in a folder.
 func (a *App) OpenModel(ctx context.Context, m models.Model, cfg backend.Config, log *slog.Logger) (backend.Model,
 	error) {
-	switch m.Source {
-	case models.Address:
-		return a.openRemote(ctx, m.Path, cfg, log)
-	case models.Folder: // --engine is for files
-		f, err := a.folderEngine(m.Path)
-		if err != nil {
-			return nil, err
-		}
-		return f.Open(ctx, m.Path, cfg, a.isolation.memory, log)
-	}
-	own, p, err := a.place(ctx, m)
+	p, err := a.place(ctx, m)
 	if err != nil {
 		return nil, err
 	}
-	if p.Folder != "" && log != nil {
-		log.Info("an engine from a folder runs the model", "path", m.Path, "engine", p.Folder)
+	return a.openPlaced(ctx, p, cfg, log)
+}
+
+// openPlaced loads a model with the engine that was chosen for it.
+func (a *App) openPlaced(ctx context.Context, p placed, cfg backend.Config, log *slog.Logger) (backend.Model, error) {
+	switch {
+	case p.Source == models.Address:
+		return a.openRemote(ctx, p.Path, cfg, log)
+	case p.Source == models.Folder:
+		return a.folders.Open(ctx, p.Path, cfg, a.isolation.memory, log)
+	case !p.own:
+		return a.engine.Open(ctx, p.Path, cfg)
+	case p.process.Folder != "" && log != nil:
+		log.Info("an engine from a folder runs the model", "path", p.Path, "engine", p.process.Folder)
 	}
-	if !own {
-		return a.engine.Open(ctx, m.Path, cfg)
-	}
-	return a.engine.Isolated(ctx, m.Path, cfg, p, log)
+	return a.engine.Isolated(ctx, p.Path, cfg, p.process, log)
 }
 
 // engineCommand is hidden: only the program itself starts it.

@@ -24,7 +24,6 @@ import (
 	"runner/chattemplate/family"
 	"runner/cmd/runner/scripttest"
 	"runner/generation"
-	"runner/models"
 	"runner/models/roofline"
 	"runner/reasoning"
 	"runner/reasoning/prompts"
@@ -62,11 +61,17 @@ func TestScripts(t *testing.T) {
 	})
 }
 
+// demoFile is where the bundled model would be.
+const demoFile = "demo.gguf"
+
 func scripted() *App {
 	a := newApp(Engine{
-		Demo: func(context.Context) (string, error) { return "demo.gguf", nil },
+		Demo: func(context.Context) (string, error) { return demoFile, nil },
 		Choose: func(_ context.Context, path, given string, warn func(string)) (string, error) {
+			_, err := os.Stat(path)
 			switch {
+			case err != nil && path != demoFile:
+				return "", err
 			case strings.Contains(path, "corrupt"):
 				return "", errCorrupt(path)
 			case given == "" && strings.Contains(path, "newer"):
@@ -110,7 +115,7 @@ func scripted() *App {
 	}
 	a.memorySpeed = &roofline.Store{Path: filepath.Join(os.DevNull, "none"), Machine: "paper",
 		Measure: func() (float64, bool) { return 12.34e9, true }}
-	a.load = func(ctx context.Context, m models.Model, cfg backend.Config, rc runner.Config) (generator, error) {
+	a.load = func(ctx context.Context, m placed, cfg backend.Config, rc runner.Config) (generator, error) {
 		path := m.Path
 		switch {
 		case strings.Contains(path, "corrupt"):

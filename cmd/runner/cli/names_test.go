@@ -34,13 +34,13 @@ func TestWordsAreNamesOrPrompts(t *testing.T) {
 	}
 	for _, model := range []string{"demo", "a.gguf", "folder", "gpt-oss-20b", "GPT-OSS:20b", "ggml-org/gpt-oss-20b",
 		"https://huggingface.co/ggml-org/gpt-oss-20b-GGUF"} {
-		if got, typed, given, err := splitArguments([]string{model}); err != nil || got != model || typed != "" || given {
+		if got, typed, given, err := new(runOptions).arguments([]string{model}); err != nil || got != model || typed != "" || given {
 			t.Errorf("%q: model %q, prompt %q, %v", model, got, typed, err)
 		}
 	}
 	for _, prompt := range []string{"17-5", "12/4", "3.14", "2+2", "hello", "What is 17-5?",
 		"Which is faster, gpt-oss:20b?", "x=3.5", "", "-", "well-known", "1:2", "100/7", "gut1", "naïve-1"} {
-		model, typed, given, err := splitArguments([]string{prompt})
+		model, typed, given, err := new(runOptions).arguments([]string{prompt})
 		if err != nil || model != models.DemoName || typed != prompt || !given {
 			t.Errorf("%q: model %q, prompt %q, %v", prompt, model, typed, err)
 		}
@@ -54,13 +54,10 @@ func TestWordsAreNamesOrPrompts(t *testing.T) {
 		"yes/no":                   "runner pull yes/no. To send it as a prompt: runner run demo yes/no",
 		"and/or":                   "runner run demo and/or",
 		"v1.2":                     "runner run demo v1.2", "https://example.com/x1": "ORG/REPO"} {
-		model, _, given, err := splitArguments([]string{word})
-		if err == nil && model == word {
-			_, err = new(App).resolve(t.Context(), word)
-		}
+		q, err := new(App).wanted(t.Context(), new(runOptions), []string{word})
 		var e *models.Error
-		if given || !errors.As(err, &e) || !strings.Contains(e.Hint(), want) {
-			t.Errorf("%q: prompt %v, %+v, want %q", word, given, err, want)
+		if q.given || !errors.As(err, &e) || !strings.Contains(e.Hint(), want) {
+			t.Errorf("%q: prompt %v, %+v, want %q", word, q.given, err, want)
 		}
 		if strings.Contains(word, "5") && strings.Contains(e.Hint(), "as a prompt") {
 			t.Errorf("%q is taken for a prompt: %s", word, e.Hint())

@@ -10,8 +10,8 @@ import (
 
 // TestParallelOfAddresses allows many requests at once only where all models are at addresses.
 func TestParallelOfAddresses(t *testing.T) {
-	here, away := served{name: "here", model: models.Model{Source: models.GGUF, Path: "/models/a.gguf"}},
-		served{name: "away", model: models.Model{Source: models.Address, Path: "vllm+http://gpu-box:8000"}}
+	here, away := served{name: "here", placed: placed{Model: models.Model{Source: models.GGUF, Path: "/models/a.gguf"}}},
+		served{name: "away", placed: placed{Model: models.Model{Source: models.Address, Path: "vllm+http://gpu-box:8000"}}}
 	for _, c := range []struct {
 		parallel int
 		list     []served

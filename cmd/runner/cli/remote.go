@@ -78,7 +78,7 @@ func (a *App) UseRemote(r RemoteFlags) { a.remotes, a.tokenizers = r.Remote, r.t
 // address checks that the flags for engines at addresses have a model to act on, and gives each model its tokenizer.
 // Values from a settings file or a variable are not refused, because they are for other commands, too.
 func (a *App) address(list ...served) error {
-	away := func(s served) bool { return s.model.Source == models.Address }
+	away := func(s served) bool { return s.Source == models.Address }
 	if !slices.ContainsFunc(list, away) {
 		for _, name := range AddressFlags {
 			if a.Given(name) {
@@ -97,7 +97,7 @@ func (a *App) address(list ...served) error {
 			return Usage("--tokenizer %s is for a model that is not at an address", value).
 				Hint("leave it out: the model has its own tokenizer")
 		case ok && i >= 0:
-			a.tokenizerAt[list[i].model.Path] = model
+			a.tokenizerAt[list[i].Path] = model
 		case a.remotes.Tokenizer != "":
 			return Usage("--tokenizer %s is the second one for all models", value).
 				Hint("use --tokenizer NAME=MODEL, with the name of a served model")

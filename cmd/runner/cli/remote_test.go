@@ -10,10 +10,10 @@ import (
 
 // TestFlagsForAddresses refuses flags without a model at an address, and gives each address its tokenizer.
 func TestFlagsForAddresses(t *testing.T) {
-	here := served{name: "here", model: models.Model{Source: models.GGUF, Path: "/models/a.gguf"}}
+	here := served{name: "here", placed: placed{Model: models.Model{Source: models.GGUF, Path: "/models/a.gguf"}}}
 	one, two := "vllm+http://gpu-box:8000", "http://127.0.0.1:8080"
-	big := served{name: "big", model: models.Model{Source: models.Address, Path: one}}
-	small := served{name: "small", model: models.Model{Source: models.Address, Path: two}}
+	big := served{name: "big", placed: placed{Model: models.Model{Source: models.Address, Path: one}}}
+	small := served{name: "small", placed: placed{Model: models.Model{Source: models.Address, Path: two}}}
 	for _, c := range []struct {
 		name       string
 		tokenizers []string

@@ -120,23 +120,27 @@ func (a *App) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 		return err
 	}
 	a.UseRemote(o.remote)
-	if err := a.address(served{model: q.model}); err != nil {
+	if err := a.address(served{placed: placed{Model: q.model}}); err != nil {
 		return err
 	}
-	gen, loaded, err := a.open(ctx, q.model, o.model, cfg, spinner)
+	at, err := a.place(ctx, q.model)
+	if err != nil {
+		return err
+	}
+	gen, loaded, err := a.open(ctx, at, o.model, cfg, spinner)
 	if err != nil {
 		return err
 	}
 	if chatting {
-		c := &chat{options: o, spinner: spinner, gen: gen, name: q.name, loaded: loaded,
+		c := &chat{options: o, spinner: spinner, gen: gen, model: q.model, loaded: loaded,
 			kept: q.kept, keeper: keeps}
 		ctx, interrupted, done := c.catch(cmd.Context(), ctx, stop) // the chat has its own way with signals
 		defer done()
 		if interrupted {
 			return errors.Join(ErrInterrupted, c.close())
 		}
-		c.open = func(ctx context.Context, other string) (generator, time.Duration, error) {
-			return a.openByName(ctx, other, o.model, ownTemplate(cfg, other == q.name), spinner)
+		c.open = func(ctx context.Context, other placed) (generator, time.Duration, error) {
+			return a.open(ctx, other, o.model, ownTemplate(cfg, other.Name == q.model.Name), spinner)
 		}
 		return a.chat(ctx, c, p)
 	}
@@ -151,8 +155,6 @@ func (a *App) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 
 // wanted is what the arguments of run ask for.
 type wanted struct {
-	// name is what the user calls model.
-	name  string
 	model models.Model
 	// typed is the prompt, if one is given.
 	typed string
@@ -163,23 +165,21 @@ type wanted struct {
 
 // wanted finds the prompt, the conversation and the model that the arguments ask for.
 func (a *App) wanted(ctx context.Context, o *runOptions, args []string) (q wanted, err error) {
-	q.name, q.typed, q.given, err = o.arguments(args)
-	if len(args) == 1 && a.mayPull(err) {
-		q.name, err = args[0], nil
-	}
+	name, typed, given, err := o.arguments(args)
 	if err != nil {
 		return q, err
 	}
+	q.typed, q.given = typed, given
 	if q.kept, err = a.resume(o, q.given); err != nil {
 		return q, err
 	}
 	if q.kept != nil && len(args) == 0 && o.name == "" {
-		q.name = cmp.Or(q.kept.Model, q.name)
+		name = cmp.Or(q.kept.Model, name)
 	}
-	q.model, err = a.resolveOrPull(ctx, q.name)
+	q.model, err = a.resolveOrPull(ctx, name)
 	a.chosen(q.model)
-	if err != nil && len(args) == 1 && q.name == args[0] && !models.IsName(q.name) {
-		err = notPrompt(q.name, err)
+	if err != nil && len(args) == 1 && name == args[0] && !models.IsName(name) {
+		err = notPrompt(name, err)
 	}
 	return q, err
 }
@@ -205,27 +205,15 @@ func (o *runOptions) refuse(a *App, chatting bool, p prompt) error {
 // arguments decides which argument is the model and which is the prompt. With --model all are the prompt.
 func (o *runOptions) arguments(args []string) (model, typed string, given bool, err error) {
 	switch {
-	case o.name == "":
-		return splitArguments(args)
-	case len(args) > 1:
+	case o.name != "" && len(args) > 1:
 		return "", "", false, Usage("--model and two arguments are too many").Hint("put the prompt in quotes")
-	}
-	return o.name, strings.Join(args, ""), len(args) > 0, nil
-}
-
-// splitArguments decides which argument is the model and which is the prompt.
-func splitArguments(args []string) (model, typed string, given bool, err error) {
-	switch {
+	case o.name != "":
+		return o.name, strings.Join(args, ""), len(args) > 0, nil
 	case len(args) == 0:
 		return models.DemoName, "", false, nil
 	case len(args) == 2:
 		return args[0], args[1], true, nil
-	case models.IsName(args[0]):
-		return args[0], "", false, nil
-	case models.LooksLikeName(args[0]):
-		if _, err := models.Find(args[0], 0); err != nil {
-			return "", "", false, notPrompt(args[0], err)
-		}
+	case isModel(args[0]):
 		return args[0], "", false, nil
 	}
 	return models.DemoName, args[0], true, nil
@@ -334,7 +322,7 @@ func (a *App) resolveOrPull(ctx context.Context, name string) (models.Model, err
 }
 
 // open loads a model and returns how long that took. It warns where the model differs from what cfg asks for.
-func (a *App) open(ctx context.Context, m models.Model, cfg backend.Config, rc runner.Config,
+func (a *App) open(ctx context.Context, m placed, cfg backend.Config, rc runner.Config,
 	spinner *render.Spinner) (generator, time.Duration, error) {
 	defer spinner.Stop()
 	begin := time.Now()
@@ -352,7 +340,7 @@ func (a *App) open(ctx context.Context, m models.Model, cfg backend.Config, rc r
 	case err == nil:
 		spinner.Stop()
 		info := gen.Info()
-		a.warnLoaded(&cfg, m, info)
+		a.warnLoaded(&cfg, m.Model, info)
 		if warning := splitWarning(&info); warning != "" {
 			a.Complain("warning: " + warning)
 		}
@@ -360,16 +348,6 @@ func (a *App) open(ctx context.Context, m models.Model, cfg backend.Config, rc r
 		err = ErrInterrupted
 	}
 	return gen, took, err
-}
-
-// openByName is open for the model called name.
-func (a *App) openByName(ctx context.Context, name string, cfg backend.Config, rc runner.Config,
-	spinner *render.Spinner) (generator, time.Duration, error) {
-	m, err := a.resolve(ctx, name)
-	if err != nil {
-		return nil, 0, err
-	}
-	return a.open(ctx, m, cfg, rc, spinner)
 }
 
 // ownTemplate returns rc without its chat template, unless same is set: the template of --chat-template was written for

@@ -55,8 +55,8 @@ keys, tokens and certificates again; if it was started from a terminal, it stops
 
 // served is a model that the server serves.
 type served struct {
-	name  string
-	model models.Model // the zero value is the demo
+	name string
+	placed
 	// crossings belong to the engine at an address, and stay when the model is unloaded.
 	crossings *runner.Crossings
 }
@@ -130,7 +130,7 @@ func (a *App) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	}
 	s := server.New(cfg)
 	for _, m := range list {
-		o.Files = append(o.Files, m.model.Files.Parts()...)
+		o.Files = append(o.Files, m.Files.Parts()...)
 	}
 	o.Server, o.Calls, o.Slots, o.Logger = s, rc.CallMemory, cfg.Slots, cfg.Logger
 	if err := mountFormats(o); err != nil {
@@ -194,13 +194,17 @@ func (a *App) resolveServed(ctx context.Context, args []string) ([]served, error
 		}
 		m, err := a.resolve(ctx, model)
 		a.chosen(m)
-		if err == nil && (m.Source == models.GGUF || m.Source == models.Folder) {
-			_, err = a.choose(ctx, m, a.isolation.Folder, a.warnEngine)
-		}
 		if err != nil {
 			return nil, err
 		}
-		s := served{name: name, model: m}
+		folder, err := a.choose(ctx, m, a.isolation.Folder, a.warnEngine)
+		if err != nil {
+			return nil, err
+		}
+		s := served{name: name}
+		if s.placed, err = a.placeIn(m, folder); err != nil {
+			return nil, err
+		}
 		switch {
 		case m.Source == models.Address:
 			if s.name == "" {
@@ -265,14 +269,14 @@ func (a *App) newPool(ctx context.Context, o *serveOptions, list []served, rc ru
 	var cards []wire.Card
 	crossings := map[string]*runner.Crossings{}
 	for i, s := range list {
-		if path := s.model.Path; s.model.Source == models.Address {
+		if path := s.Path; s.Source == models.Address {
 			if crossings[path] == nil {
 				crossings[path] = runner.NewCrossings()
 			}
 			s.crossings = crossings[path]
 		}
-		card := wire.Card{Name: s.name, Added: time.Now(), Size: s.model.Files.Bytes(),
-			Modified: installed.Modified(&s.model.Files)}
+		card := wire.Card{Name: s.name, Added: time.Now(), Size: s.Files.Bytes(),
+			Modified: installed.Modified(&s.Files)}
 		byName[s.name] = s
 		cards = append(cards, card)
 		cfg.Models = append(cfg.Models, pool.Entry{Name: s.name, Size: card.Size, Pinned: i == 0 && len(list) == 1})
@@ -283,12 +287,20 @@ func (a *App) newPool(ctx context.Context, o *serveOptions, list []served, rc ru
 		files.log = slog.New(slog.DiscardHandler)
 	}
 	cfg.Check = files.check
-	loaded := false // whether the first model was ever loaded; needs no lock, since the pool opens one model at a time
+	// loaded is set if the first model was ever loaded. It needs no lock, because the pool opens one model at a time.
+	loaded := false
 	var p *pool.Pool
 	cfg.Open = func(ctx context.Context, name string) (wire.Loaded, error) {
 		others := othersOf(name, cfg, func(name string) bool { return p.Loaded(name) != nil })
-		r, err := a.openServed(ctx, o, byName[name], others, files, rc)
-		if name == list[0].name && !loaded {
+		s, atStart := byName[name], name == list[0].name && !loaded
+		if !atStart { // the file may have changed since the engine was chosen
+			var err error
+			if s.placed, err = a.placeAgain(ctx, s.Model); err != nil {
+				return nil, err
+			}
+		}
+		r, err := a.openServed(ctx, o, s, others, files, rc)
+		if atStart {
 			if loaded = err == nil; !loaded {
 				fail(err)
 			}
@@ -328,13 +340,8 @@ func (a *App) openServed(ctx context.Context, o *serveOptions, s served, others 
 	var from *models.Snapshot
 	var err error
 	switch {
-	case s.model.Source != models.Address:
-		if s.model.Source == models.Demo { // it is written again if somebody has changed it
-			if _, err := a.engine.Demo(ctx); err != nil {
-				return nil, err
-			}
-		}
-		if from, err = files.take(ctx, s.name, s.model); err != nil {
+	case s.Source != models.Address:
+		if from, err = files.take(ctx, s.name, s.Model); err != nil {
 			return nil, err
 		}
 		cfg.Files, rc.Weights = from, from
@@ -343,7 +350,7 @@ func (a *App) openServed(ctx context.Context, o *serveOptions, s served, others 
 	}
 	cfg.Progress = func(float32) bool { return ctx.Err() == nil }
 	rc.Logger = rc.Logger.With("model", s.name) // two names may be of one file
-	r, err := a.newRunner(ctx, s.model, cfg, rc)
+	r, err := a.newRunner(ctx, s.placed, cfg, rc)
 	if err != nil {
 		return nil, err
 	}
@@ -355,7 +362,7 @@ func (a *App) openServed(ctx context.Context, o *serveOptions, s served, others 
 		return nil, errors.Join(fmt.Errorf("model %q: %w", s.name, err), r.Close())
 	}
 	info := r.Info()
-	a.warnLoaded(&o.model, s.model, info)
+	a.warnLoaded(&o.model, s.Model, info)
 	if warning := splitWarning(&info); warning != "" {
 		rc.Logger.Warn(warning)
 	}

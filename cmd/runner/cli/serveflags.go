@@ -189,7 +189,7 @@ const (
 // checkParallel refuses more requests at once than an engine on this machine takes, if a model is not at an address.
 func (o *serveOptions) checkParallel(list []served) error {
 	for _, s := range list {
-		if o.runner.Parallel > hereParallel && s.model.Source != models.Address {
+		if o.runner.Parallel > hereParallel && s.Source != models.Address {
 			return Usage("--parallel %d is more than %d, the most for a model on this machine", o.runner.Parallel, hereParallel).
 				Hint("lower it, or serve models at addresses in a process of their own")
 		}

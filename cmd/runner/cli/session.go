@@ -91,7 +91,11 @@ func (s *Session) Open(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if s.gen, _, err = s.app.open(ctx, s.model, s.options.model, s.cfg, s.app.Spinner()); err != nil {
+	at, err := s.app.place(ctx, s.model)
+	if err == nil {
+		s.gen, _, err = s.app.open(ctx, at, s.options.model, s.cfg, s.app.Spinner())
+	}
+	if err != nil {
 		err = errors.Join(err, s.options.record.Close())
 	}
 	return err
