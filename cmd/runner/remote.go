@@ -149,7 +149,7 @@ type addresses struct {
 	known map[string]*remote.Known
 }
 
-// open opens the model of the engine at an address.
+// open opens the model that the engine at an address runs, unless it ran another one before.
 func (l *addresses) open(ctx context.Context, a cli.Remote, cfg backend.Config, log *slog.Logger) (backend.Model,
 	error) {
 	l.mu.Lock()
@@ -162,12 +162,6 @@ func (l *addresses) open(ctx context.Context, a cli.Remote, cfg backend.Config, 
 		l.known[a.URL] = known
 	}
 	l.mu.Unlock()
-	return openKnown(ctx, a, cfg, known, log)
-}
-
-// openKnown opens the model that an engine on another machine runs, unless it is another one than known.
-func openKnown(ctx context.Context, a cli.Remote, cfg backend.Config, known *remote.Known,
-	log *slog.Logger) (backend.Model, error) {
 	f, err := find(ctx, a)
 	if err != nil {
 		return nil, err
