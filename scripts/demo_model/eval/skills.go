@@ -129,14 +129,28 @@ func (e *evaluation) print(ctx context.Context, out io.Writer, wanted []string) 
 	if len(under) > 0 {
 		fmt.Fprintf(out, "\nUnder their bar:\n\n%s\n", strings.Join(under, "\n"))
 	}
-	fmt.Fprint(out, "\n| skill | kind | right |\n|---|---|---|\n")
-	for _, k := range e.kinds {
-		fmt.Fprintf(out, "| %s | %s | %s |\n", k.skill, k.name, k.tally)
+	fmt.Fprint(out, "\n| skill | right, by kind |\n|---|---|\n")
+	for _, row := range e.byKind() {
+		fmt.Fprintln(out, row)
 	}
 	if len(under) > 0 {
 		return fmt.Errorf("under their bar: %d of %d skills", len(under), len(rows))
 	}
 	return nil
+}
+
+// byKind returns a row for each skill, with the results for all kinds of its questions.
+func (e *evaluation) byKind() []string {
+	var rows []string
+	for i, k := range e.kinds {
+		if i > 0 && k.skill == e.kinds[i-1].skill {
+			last := &rows[len(rows)-1]
+			*last = fmt.Sprintf("%s; %s: %s |", strings.TrimSuffix(*last, " |"), k.name, k.tally)
+			continue
+		}
+		rows = append(rows, fmt.Sprintf("| %s | %s: %s |", k.skill, k.name, k.tally))
+	}
+	return rows
 }
 
 func (s *skill) barText() string {
