@@ -149,10 +149,6 @@ func (t *turn) verify(finish reasoning.FinishReason) {
 	}
 }
 
-// Violations returns the number of answers that broke their form although it was enforced. Each is a bug in this
-// program.
-func (r *Runner) Violations() int64 { return r.violations.Load() }
-
 // CheckTool returns nil if calls of a tool can be made to match its parameters, as strict tools require. Otherwise it
 // returns the reason.
 func (r *Runner) CheckTool(ctx context.Context, tool chattemplate.Tool) error {

@@ -51,8 +51,8 @@ func TestFormHoldsTheAnswerAndFreesTheReasoning(t *testing.T) {
 	g := f.must(t, req)
 	g.want(t, reasoning.Reasoning, `{"no": this is free}`)
 	obeys(t, person, g.text[reasoning.Answer])
-	if g.result.Finish != reasoning.FinishStop || len(g.codes) > 0 || f.Violations() != 0 {
-		t.Errorf("%+v, warnings %v, %d violations", g.result, g.codes, f.Violations())
+	if g.result.Finish != reasoning.FinishStop || len(g.codes) > 0 || f.Stats().Violations != 0 {
+		t.Errorf("%+v, warnings %v, %d violations", g.result, g.codes, f.Stats().Violations)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestTheTurnCannotEndBeforeItsAnswer(t *testing.T) {
 			req.Form, req.MaxTokens = grammar.JSONSchema([]byte(person)), 1000
 			g := f.must(t, req)
 			obeys(t, person, g.text[reasoning.Answer])
-			if g.result.Finish != reasoning.FinishStop || f.Violations() != 0 {
+			if g.result.Finish != reasoning.FinishStop || f.Stats().Violations != 0 {
 				t.Errorf("%+v", g.result)
 			}
 		})
@@ -316,7 +316,7 @@ func TestStrategyJSON(t *testing.T) {
 	g = f.must(t, req)
 	g.want(t, reasoning.Reasoning, `two 🙂 "and" two`)
 	obeys(t, person, g.text[reasoning.Answer])
-	if f.Violations() != 0 {
+	if f.Stats().Violations != 0 {
 		t.Error("violations")
 	}
 }
@@ -429,7 +429,7 @@ func TestMarkersInAnAnswerAreText(t *testing.T) {
 			c.ask(&req)
 			g := f.must(t, req)
 			g.want(t, reasoning.Answer, answer)
-			if f.Violations() != 0 || len(g.calls) > 0 {
+			if f.Stats().Violations != 0 || len(g.calls) > 0 {
 				t.Errorf("%+v, calls %v, warnings %v", g.result, g.calls, g.codes)
 			}
 		})
@@ -609,7 +609,7 @@ func TestWildModelsObeyForms(t *testing.T) {
 		case g.result.Finish != reasoning.FinishLength:
 			t.Errorf("finish %v", g.result.Finish)
 		}
-		if f.Violations() != 0 || slices.Contains(g.codes, generation.CodeFormViolated) || t.Failed() {
+		if f.Stats().Violations != 0 || slices.Contains(g.codes, generation.CodeFormViolated) || t.Failed() {
 			t.Fatalf("seed %d: %+v, answer %q, calls %q, warnings %v", seed, g.result, g.text[reasoning.Answer],
 				g.text[reasoning.ToolCall], g.codes)
 		}

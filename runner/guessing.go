@@ -37,15 +37,21 @@ type guesser struct {
 	making time.Duration
 	// crowded is how many of the next steps go without guesses, because the cache had no room for them.
 	crowded int
-	// script replaces the lookup. Tests set it: it returns the i-th guess for a lane and how likely it is right.
-	script func(l *lane, i int) (backend.Token, float64)
+	// foresee returns what guesses for a lane.
+	foresee func(*lane) foresight
+}
+
+// foresight guesses the tokens that follow a growing text, as [drafts.Lookup] does.
+type foresight interface {
+	Read(text []backend.Token, most int) bool
+	Guess(text []backend.Token, i int) (backend.Token, bool)
+	Odds(i int) float64
 }
 
 // guesses are those of one lane.
 type guesses struct {
-	lookup  drafts.Lookup
+	lookup  foresight
 	account drafts.Account
-	began   bool
 	// list are the guesses of the current step. branches are their constraints, whose memory is reused.
 	list     []backend.Draft
 	branches []branch
@@ -67,8 +73,9 @@ const (
 func newGuesser(model backend.Model, cfg *Config) guesser {
 	can := model.Capabilities()
 	return guesser{
-		on:     can.Drafts && can.ExactTruncate && !model.Info().WindowOnly && cfg.Drafts != DraftsOff,
-		always: cfg.Drafts == DraftsOn,
+		on:      can.Drafts && can.ExactTruncate && !model.Info().WindowOnly && cfg.Drafts != DraftsOff,
+		always:  cfg.Drafts == DraftsOn,
+		foresee: func(l *lane) foresight { return drafts.NewLookup(cap(l.tokens)) },
 	}
 }
 
@@ -129,19 +136,11 @@ func (s *scheduler) guess(l *lane, width, most int) []backend.Draft {
 		return nil
 	}
 	text := l.text()
-	if !g.began {
-		g.lookup.Reset(cap(l.tokens))
-		g.began = true
+	if g.lookup == nil {
+		g.lookup = all.foresee(l)
 	}
 	if !g.lookup.Read(text, readAtOnce) || l.unseen || all.crowded > 0 {
 		return nil
-	}
-	odds := g.lookup.Odds
-	if all.script != nil {
-		odds = func(i int) float64 {
-			_, p := all.script(l, i)
-			return p
-		}
 	}
 	most = min(most, drafts.Most, s.info.ContextSize-len(l.tokens))
 	if !all.always {
@@ -149,7 +148,7 @@ func (s *scheduler) guess(l *lane, width, most int) []backend.Draft {
 		if all.costs.Stale(width, length) {
 			return nil
 		}
-		most = all.costs.Best(most, width, length, g.account.Left(), odds)
+		most = all.costs.Best(most, width, length, g.account.Left(), g.lookup.Odds)
 	}
 	if s.write(l, most) == 0 {
 		return nil
@@ -175,10 +174,7 @@ func (s *scheduler) write(l *lane, n int) int {
 	}
 	for i := range n {
 		t, ok := g.lookup.Guess(text, i)
-		if s.guesser.script != nil {
-			t, _ = s.guesser.script(l, i)
-		}
-		if !ok && s.guesser.script == nil || s.model.Vocab().EndsGeneration(t) {
+		if !ok || s.model.Vocab().EndsGeneration(t) {
 			break
 		}
 		if l.origins != nil && g.tail.marks(l.marks, t) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -70,7 +71,7 @@ func compareGuesses(t *testing.T, seed uint64) (fed, right int64) {
 	defer off.Close()
 	defer on.Close()
 	if rng.IntN(2) == 0 {
-		on.sched.guesser.script = foresee(cfg.Script)
+		on.sched.guesser.foresee = foresees(cfg.Script)
 	}
 	requests := make([]generation.Request, 4)
 	want := make([]string, len(requests))
@@ -97,16 +98,27 @@ func compareGuesses(t *testing.T, seed uint64) (fed, right int64) {
 	return s.Drafted, s.Accepted
 }
 
-// foresee guesses what a model's script will say. Unlike a lookup it also guesses across the parts of a turn.
-func foresee(script fake.Script) func(*lane, int) (backend.Token, float64) {
-	return func(l *lane, i int) (backend.Token, float64) {
-		text := append([]backend.Token(nil), l.tokens...)
-		for _, d := range l.guesses.list[:i] {
-			text = append(text, d.Token)
-		}
-		return max(0, script(text)), 1
-	}
+// foresees guesses what a model's script will say. Unlike a lookup it also guesses across the parts of a turn.
+func foresees(script fake.Script) func(*lane) foresight {
+	return func(l *lane) foresight { return foreseen{l, script} }
 }
+
+type foreseen struct {
+	*lane
+	script fake.Script
+}
+
+func (f foreseen) Guess(_ []backend.Token, i int) (backend.Token, bool) {
+	text := slices.Clone(f.tokens)
+	for _, d := range f.guesses.list[:i] {
+		text = append(text, d.Token)
+	}
+	return max(0, f.script(text)), true
+}
+
+func (foreseen) Read([]backend.Token, int) bool { return true }
+
+func (foreseen) Odds(int) float64 { return 1 }
 
 // guessedForms are forms of answers. Some force much and some little.
 var guessedForms = []grammar.Source{

@@ -53,7 +53,7 @@ func TestSchemaOfTheWholeObject(t *testing.T) {
 			if shows := g.text[reasoning.Reasoning] == thought; shows != (v == reasoning.VisibilityFull) {
 				t.Errorf("%s, %v: the reasoning is %q", name, v, g.text[reasoning.Reasoning])
 			}
-			if len(g.codes) > 0 || g.result.Usage.Reasoning == 0 || f.Violations() != 0 ||
+			if len(g.codes) > 0 || g.result.Usage.Reasoning == 0 || f.Stats().Violations != 0 ||
 				c.apart && strings.Contains(g.text[reasoning.Answer], "two") {
 				t.Errorf("%s, %v: %v, %+v", name, v, g.codes, g.result)
 			}

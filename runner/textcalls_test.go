@@ -266,7 +266,7 @@ func wildRun(t *testing.T, s *markup.CallStyle, seed uint64) (ended, calls int) 
 	case !req.Form.IsZero() && over && len(g.Calls) == 0:
 		obeys(t, person, g.Answer)
 	}
-	if slices.Contains(codes(g), reader.CodeMalformedArguments) && over || f.Violations() != 0 {
+	if slices.Contains(codes(g), reader.CodeMalformedArguments) && over || f.Stats().Violations != 0 {
 		t.Error("malformed")
 	}
 	if t.Failed() {

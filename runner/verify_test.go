@@ -64,9 +64,9 @@ func TestBrokenFormsAreReportedWithoutText(t *testing.T) {
 					answer += e.Text
 				}
 			}
-			if answer != c.say || r.Violations() != 1 || !strings.Contains(warnings, generation.CodeFormViolated) ||
+			if answer != c.say || r.Stats().Violations != 1 || !strings.Contains(warnings, generation.CodeFormViolated) ||
 				!strings.Contains(log.String(), "broke its form") {
-				t.Errorf("answer %q, %d violations, warnings %q, log %q", answer, r.Violations(), warnings, log.String())
+				t.Errorf("answer %q, %d violations, warnings %q, log %q", answer, r.Stats().Violations, warnings, log.String())
 			}
 			if strings.Contains(log.String()+warnings, "canary") {
 				t.Errorf("the answer shows in the log or in a warning: %q, %q", log.String(), warnings)
@@ -107,8 +107,8 @@ func TestStopStringsCutForms(t *testing.T) {
 			g.want(t, reasoning.Answer, c.want)
 			if slices.Contains(g.codes, generation.CodeFormCut) != c.cut ||
 				slices.Contains(g.codes, generation.CodeFormViolated) ||
-				f.Violations() != 0 {
-				t.Errorf("warnings %v, %d violations", g.codes, f.Violations())
+				f.Stats().Violations != 0 {
+				t.Errorf("warnings %v, %d violations", g.codes, f.Stats().Violations)
 			}
 			if g.result.Finish != reasoning.FinishStop || g.result.Detail != reasoning.DetailStopString ||
 				g.result.StopString != c.stop {
@@ -162,8 +162,8 @@ func TestFormsKeepTheirNewlines(t *testing.T) {
 				if !strings.HasSuffix(m.before, "\n") || !strings.HasPrefix(c.text, "\n") {
 					g.want(t, reasoning.Answer, c.text)
 				}
-				if f.Violations() != 0 || g.result.Finish != reasoning.FinishStop {
-					t.Errorf("%+v, %d violations, answer %q", g.result, f.Violations(), g.text[reasoning.Answer])
+				if f.Stats().Violations != 0 || g.result.Finish != reasoning.FinishStop {
+					t.Errorf("%+v, %d violations, answer %q", g.result, f.Stats().Violations, g.text[reasoning.Answer])
 				}
 			})
 		}

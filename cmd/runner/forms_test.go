@@ -67,7 +67,7 @@ func TestHotAnswersMatchTheirSchemas(t *testing.T) {
 	wg.Wait()
 	t.Logf("%d runs against %d schemas: %d complete, %d cut by length; %d schemas have complete answers", complete+cut,
 		len(schemas), complete, cut, len(ended))
-	if n := r.Violations(); n != 0 {
+	if n := r.Stats().Violations; n != 0 {
 		t.Errorf("the runner counted %d violations", n)
 	}
 	if complete < cut || len(ended) < len(schemas)*3/4 {

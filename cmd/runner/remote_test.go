@@ -219,7 +219,7 @@ func answersMatchTheirSchemas(t *testing.T, m backend.Model) {
 	s := r.Stats().Remote
 	t.Logf("%d complete answers and %d that were cut at their maximum length; %d streams, %d forms refused, %d tokens "+
 		"replaced", complete, cut, s.Streams, s.FormsRefused, s.Replaced)
-	if n := r.Violations(); n != 0 || complete < cut {
+	if n := r.Stats().Violations; n != 0 || complete < cut {
 		t.Errorf("%d violations; %d complete and %d cut", n, complete, cut)
 	}
 	if n := s.FormsRefused; int(n) > len(all)/2 {
@@ -293,9 +293,9 @@ func TestRemoteArgumentsMatchTheirSchemas(t *testing.T) {
 		t.Logf("the engine follows forms %v: %d of %d calls complete, %.2f streams and %.2f replaced tokens a call, %.1f ms",
 			follows, complete, calls, streams[i], float64(stats.Remote.Replaced)/float64(calls),
 			float64(time.Since(began).Milliseconds())/float64(calls))
-		if complete < calls/2 || r.Violations() != 0 {
+		if complete < calls/2 || r.Stats().Violations != 0 {
 			t.Errorf("the engine follows forms %v: %d of %d calls are complete, %d violations", follows, complete, calls,
-				r.Violations())
+				r.Stats().Violations)
 		}
 		if err := r.Close(); err != nil {
 			t.Error(err)

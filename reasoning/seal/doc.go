@@ -109,5 +109,5 @@
 // # Rules
 //
 // A Keyring may be used by several goroutines, even while it is rotated. Memory grows with the bytes that arrive, at
-// most [MaxValue], never with a length that a value claims.
+// most a value of [MaxText], never with a length that a value claims.
 package seal

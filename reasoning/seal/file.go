@@ -11,9 +11,6 @@ import (
 	"runner/reasoning/internal/private"
 )
 
-// ErrExposed means that other users can read a key file, or that this cannot be ruled out.
-var ErrExposed = private.ErrExposed
-
 const (
 	// maxFile is larger than a file with MaxKeys keys.
 	maxFile = 64 << 10
@@ -28,8 +25,8 @@ type keyFile struct {
 	Keys []string `json:"keys"`
 }
 
-// Load reads a file that Save wrote. It returns ErrExposed if the file is not regular, belongs to another user, or
-// gives any permission to group or others. A missing file is fs.ErrNotExist. No error quotes the file.
+// Load reads a file that Save wrote. It refuses a file that is not regular, belongs to another user, or gives any
+// permission to group or others. A missing file is fs.ErrNotExist. No error quotes the file.
 func Load(path string) (*Keyring, error) {
 	data, err := private.Read(path, maxFile)
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"runner/reasoning/internal/private"
 )
 
 func needPermissions(t *testing.T) {
@@ -103,10 +105,10 @@ func TestExposedFilesAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := Load(path)
-		if private := mode&0o077 == 0; private && err != nil || !private && !errors.Is(err, ErrExposed) {
+		if own := mode&0o077 == 0; own && err != nil || !own && !errors.Is(err, private.ErrExposed) {
 			t.Errorf("mode %v: %v", mode, err)
 		}
-		if _, err := LoadOrCreate(path); mode&0o077 != 0 && !errors.Is(err, ErrExposed) {
+		if _, err := LoadOrCreate(path); mode&0o077 != 0 && !errors.Is(err, private.ErrExposed) {
 			t.Errorf("mode %v: created again: %v", mode, err)
 		}
 	}
@@ -120,14 +122,14 @@ func TestExposedFilesAreRefused(t *testing.T) {
 	if _, err := Load(link); err != nil {
 		t.Errorf("a link to a private file: %v", err)
 	}
-	if _, err := Load(t.TempDir()); !errors.Is(err, ErrExposed) {
+	if _, err := Load(t.TempDir()); !errors.Is(err, private.ErrExposed) {
 		t.Errorf("a folder: %v", err)
 	}
 	if os.Geteuid() == 0 {
 		if err := os.Chown(path, 65534, -1); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Load(path); !errors.Is(err, ErrExposed) {
+		if _, err := Load(path); !errors.Is(err, private.ErrExposed) {
 			t.Errorf("another's file: %v", err)
 		}
 	}

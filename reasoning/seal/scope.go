@@ -8,12 +8,9 @@ import (
 	"io"
 )
 
-// Local is the principal of servers without API keys. No API key may have this id.
-const Local = "local"
-
 // Scope says whose values these are and which conversation they belong to. Strings are compared byte for byte.
 type Scope struct {
-	// Principal is the API key's id, never the key itself, or Local. It is required.
+	// Principal is the API key's id, never the key itself. It is required.
 	Principal string
 	// Model is the model. It is required.
 	Model Model

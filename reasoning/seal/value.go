@@ -9,13 +9,8 @@ import (
 	"runner/reasoning/internal/base64url"
 )
 
-// The limits, in bytes.
-const (
-	// MaxText is the length of the longest text that can be sealed.
-	MaxText = 4 << 20
-	// MaxValue is the length of the longest value.
-	MaxValue = ((headerSize+secretbox.Overhead+maxClass)*8 + 5) / 6
-)
+// MaxText is the length in bytes of the longest text that can be sealed.
+const MaxText = 4 << 20
 
 const (
 	version = 3

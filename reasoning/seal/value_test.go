@@ -9,7 +9,11 @@ import (
 	"golang.org/x/crypto/nacl/secretbox"
 
 	"runner/reasoning/internal/base64url"
+	"runner/reasoning/internal/private"
 )
+
+// maxValue is the length of the longest value.
+const maxValue = ((headerSize+secretbox.Overhead+maxClass)*8 + 5) / 6
 
 var home = Scope{Principal: "ab", Model: Model{Digest: "sha256:e"}, Conversation: ConversationID("c", "d")}
 
@@ -42,7 +46,7 @@ func TestTextsComeBack(t *testing.T) {
 		strings.Repeat("x", minClass-textOffset+1), strings.Repeat("long ", 1<<18), strings.Repeat("y", MaxText)} {
 		v := mustSeal(t, r, home, text)
 		mustOpen(t, r, home, v, text)
-		if strings.ContainsAny(v, "+/=\r\n ") || len(v) > MaxValue {
+		if strings.ContainsAny(v, "+/=\r\n ") || len(v) > maxValue {
 			t.Errorf("%d bytes are sealed as %d", len(text), len(v))
 		}
 		if again := mustSeal(t, r, home, text); again[:12] != v[:12] || again[12:44] == v[12:44] {
@@ -52,8 +56,8 @@ func TestTextsComeBack(t *testing.T) {
 	if _, err := r.Seal(home, strings.Repeat("y", MaxText+1)); !errors.Is(err, ErrTooLong) {
 		t.Errorf("a text that is too long: %v", err)
 	}
-	if v := mustSeal(t, r, home, strings.Repeat("y", MaxText)); len(v) != MaxValue {
-		t.Errorf("the longest value has %d bytes, not %d", len(v), MaxValue)
+	if v := mustSeal(t, r, home, strings.Repeat("y", MaxText)); len(v) != maxValue {
+		t.Errorf("the longest value has %d bytes, not %d", len(v), maxValue)
 	}
 }
 
@@ -254,8 +258,8 @@ func TestCutOrLengthenedIsTampered(t *testing.T) {
 		}
 	}
 	mustRefuse(t, r, home, v+v, ErrTampered)
-	mustRefuse(t, r, home, strings.Repeat("A", MaxValue), ErrTampered)
-	mustRefuse(t, r, home, strings.Repeat("A", MaxValue+4), ErrTampered)
+	mustRefuse(t, r, home, strings.Repeat("A", maxValue), ErrTampered)
+	mustRefuse(t, r, home, strings.Repeat("A", maxValue+4), ErrTampered)
 	mustOpen(t, r, home, v, strings.Repeat("x", 600))
 }
 
@@ -301,7 +305,7 @@ func TestHostileValuesCostNothing(t *testing.T) {
 	for name, value := range map[string]string{
 		"too long":       strings.Repeat("A", 64<<20),
 		"a class more":   strings.Repeat("A", base64url.Encoding.EncodedLen(headerSize+secretbox.Overhead+maxClass+1<<20)),
-		"between sizes":  strings.Repeat("A", MaxValue-4),
+		"between sizes":  strings.Repeat("A", maxValue-4),
 		"wrong length":   "A",
 		"nothing at all": "",
 	} {
@@ -326,7 +330,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%v is not %s", err, code)
 		}
 	}
-	for _, err := range []error{ErrScope, ErrTooLong, ErrNoKey, ErrExposed} {
+	for _, err := range []error{ErrScope, ErrTooLong, ErrNoKey, private.ErrExposed} {
 		var e *Error
 		if errors.As(err, &e) {
 			t.Errorf("%v is a client's error", err)

@@ -29,8 +29,7 @@ func TestLookupFindsTheLongestMatch(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	fresh, found := 0, 0
 	for range 200 {
-		var l Lookup
-		l.Reset(10)
+		l := NewLookup(10)
 		var text []backend.Token
 		for len(text) < 300 {
 			text = append(text, backend.Token(r.IntN(12)))
@@ -67,8 +66,7 @@ func TestLookupFindsTheLongestMatch(t *testing.T) {
 
 // TestLookupGoesOnAfterAReplacedToken follows a copy in which a token differs. The next guess is that of the copy.
 func TestLookupGoesOnAfterAReplacedToken(t *testing.T) {
-	var l Lookup
-	l.Reset(0)
+	l := NewLookup(0)
 	text := []backend.Token{1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 40}
 	l.Read(text, 100)
 	usual := newOdds()
@@ -85,8 +83,7 @@ func TestLookupFollowsAnEditedCopy(t *testing.T) {
 	for i := range text {
 		text[i] = backend.Token(r.IntN(8) * r.IntN(8))
 	}
-	var l Lookup
-	l.Reset(len(text))
+	l := NewLookup(len(text))
 	l.Read(text, len(text))
 	right := 0
 	for i := range 1000 {
@@ -107,8 +104,7 @@ func TestLookupFollowsAnEditedCopy(t *testing.T) {
 
 // TestLookupRepeatsALoop follows a text that repeats two tokens: guesses go beyond its end.
 func TestLookupRepeatsALoop(t *testing.T) {
-	var l Lookup
-	l.Reset(0)
+	l := NewLookup(0)
 	text := []backend.Token{9, 1, 2, 1, 2, 1, 2}
 	if !l.Read(text, 100) {
 		t.Fatal("not all was read")
@@ -205,9 +201,8 @@ func timesAsFast(text, next []backend.Token, costs map[int]float64) float64 {
 		exact.at[0].of[width] = cost
 	}
 	text = append(slices.Clone(text), next[0])
-	var l Lookup
+	l := NewLookup(len(text))
 	var a Account
-	l.Reset(len(text))
 	total := 0.0
 	for done := 1; done < len(next); {
 		l.Read(text, len(text))
@@ -400,9 +395,8 @@ func BenchmarkLookup(b *testing.B) {
 	for i := range text {
 		text[i] = backend.Token(r.IntN(1000))
 	}
-	var l Lookup
 	for b.Loop() {
-		l.Reset(len(text))
+		l := NewLookup(len(text))
 		l.Read(text, len(text))
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(text)), "ns/token")

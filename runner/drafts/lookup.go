@@ -24,17 +24,17 @@ type Lookup struct {
 	odds        odds
 }
 
-// Reset makes the lookup ready for another text of about so many tokens.
-func (l *Lookup) Reset(size int) {
+// NewLookup returns a lookup for a text of about so many tokens.
+func NewLookup(size int) *Lookup {
 	n := 256
 	for n < size {
 		n *= 2
 	}
-	l.heads, l.chain = make([]int32, n), make([]int32, least, max(size, least))
+	l := &Lookup{heads: make([]int32, n), chain: make([]int32, least, max(size, least)), at: none, odds: newOdds()}
 	for i := range l.heads {
 		l.heads[i] = none
 	}
-	l.read, l.at, l.matched, l.odds = 0, none, 0, newOdds()
+	return l
 }
 
 // Read takes the tokens of a text that are new, but at most most of them. It reports whether it has read all.

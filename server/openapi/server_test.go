@@ -493,7 +493,7 @@ func alteredStore(t testing.TB, cfg store.Config) string {
 		t.Fatal(err)
 	}
 	for range 2 {
-		w, err := kept.Create(context.Background(), store.Info{Principal: seal.Local})
+		w, err := kept.Create(context.Background(), store.Info{Principal: wire.Local})
 		if err == nil {
 			_, err = w.Close()
 		}

@@ -70,8 +70,6 @@ var (
 	ErrWeak = errors.New("a passphrase has 8 to 1,024 bytes")
 	// ErrFull means that the keyring holds MaxKeys keys.
 	ErrFull = errors.New("the keyring already holds 64 keys, the maximum")
-	// ErrExposed means that other users can read the file.
-	ErrExposed = private.ErrExposed
 )
 
 type keyFile struct {
@@ -131,7 +129,7 @@ func newKeyring(passphrase []byte, now time.Time, k kdf) (*Keyring, error) {
 	return r, nil
 }
 
-// Load reads a file. It returns ErrExposed if the file belongs to another user or gives any permission to others. A
+// Load reads a file. It refuses a file that belongs to another user or gives any permission to others. A
 // missing file is fs.ErrNotExist. No error quotes the file.
 func Load(path string) (*Keyring, error) {
 	data, err := private.Read(path, maxFile)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"runner/reasoning/internal/base64url"
+	"runner/reasoning/internal/private"
 )
 
 var (
@@ -88,7 +89,7 @@ func TestRotateAndLoad(t *testing.T) {
 	if err := os.Chmod(path, 0o640); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(path); !errors.Is(err, ErrExposed) {
+	if _, err := Load(path); !errors.Is(err, private.ErrExposed) {
 		t.Errorf("%v, want ErrExposed", err)
 	}
 }

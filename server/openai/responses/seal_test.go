@@ -214,7 +214,7 @@ func TestSealedValuesStayInTheirPlace(t *testing.T) {
 		refuse("cut", f, strict, with(1, reasoning(value[:50])), "sealed_tampered")
 		refuse("no value", f, strict, with(1, reasoning("gAAAAABnothing of ours")), "sealed_tampered")
 		refuse("outdated", f, strict, with(1, reasoning("AQ"+value[2:])), "sealed_tampered")
-		refuse("too long", f, strict, with(1, reasoning(strings.Repeat("A", seal.MaxValue+1))), "sealed_tampered")
+		refuse("too long", f, strict, with(1, reasoning(strings.Repeat("A", 2*seal.MaxText))), "sealed_tampered")
 		stranger := wiretest.Anyone()
 		stranger.ID = "stranger"
 		refuse("of another principal", f.as(t, stranger), strict.as(t, stranger), next, "sealed_foreign")
