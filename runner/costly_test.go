@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"runner/backend"
@@ -206,41 +207,34 @@ func TestPreparingIsShared(t *testing.T) {
 // TestFirstMasksAreWarmedInTheBackground checks that the answer's first mask is ready before the whole prompt was
 // read.
 func TestFirstMasksAreWarmedInTheBackground(t *testing.T) {
-	hold := make(chan struct{})
-	f := start(t, fake.Config{Fail: func(step int, _ []backend.Input) error {
-		if step == 0 {
-			<-hold
-		}
-		return nil
-	}}, Config{}, fake.Reply{After: ask("q"), Say: think("", `{"a":1}`)})
-	req := user("q")
-	req.Form = grammar.JSONSchema(
-		[]byte(`{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false}`))
-	req.Tools = []chattemplate.Tool{{Name: "x",
-		Parameters: []byte(`{"type":"object","properties":{"b":{"type":"string"}},"required":["b"]}`), Strict: true}}
-	finished := make(chan got)
-	go func() { finished <- collect(t.Context(), f.Runner, req) }()
-	for _, src := range []grammar.Source{req.Form, grammar.JSONSchema(req.Tools[0].Parameters)} {
-		// Checking does a little of the work itself, so it is done only a few times.
-		ready := false
-		for tries := 0; !ready && tries < 10; tries++ {
-			time.Sleep(50 * time.Millisecond)
+	synctest.Test(t, func(t *testing.T) {
+		hold := make(chan struct{})
+		f := start(t, fake.Config{Fail: func(step int, _ []backend.Input) error {
+			if step == 0 {
+				<-hold
+			}
+			return nil
+		}}, Config{}, fake.Reply{After: ask("q"), Say: think("", `{"a":1}`)})
+		req := user("q")
+		req.Form = grammar.JSONSchema(
+			[]byte(`{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false}`))
+		req.Tools = []chattemplate.Tool{{Name: "x",
+			Parameters: []byte(`{"type":"object","properties":{"b":{"type":"string"}},"required":["b"]}`), Strict: true}}
+		finished := make(chan got)
+		go func() { finished <- collect(t.Context(), f.Runner, req) }()
+		synctest.Wait() // the step does not go on, and what works in the background has finished
+		for _, src := range []grammar.Source{req.Form, grammar.JSONSchema(req.Tools[0].Parameters)} {
 			g, err := f.grammars().Compile(t.Context(), src)
 			if err != nil {
 				t.Fatal(err)
 			}
-			used, ok, err := g.Matcher().Prepare(1)
-			if err != nil {
-				t.Fatal(err)
+			if used, ok, err := g.Matcher().Prepare(1); err != nil || !ok || used > 0 {
+				t.Errorf("the first mask of %s was not prepared: %v", src, err)
 			}
-			ready = ok && used == 0
 		}
-		if !ready {
-			t.Errorf("the first mask of %s was not prepared", src)
+		close(hold)
+		if g := <-finished; g.err != nil {
+			t.Fatal(g.err)
 		}
-	}
-	close(hold)
-	if g := <-finished; g.err != nil {
-		t.Fatal(g.err)
-	}
+	})
 }

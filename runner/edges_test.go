@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"runner/backend"
@@ -262,11 +263,17 @@ type slowTokenizer struct {
 	*fake.Model
 	busy, met atomic.Int32
 	closed    atomic.Bool
+	// begun is closed by the 20th call.
+	begun chan struct{}
+	calls atomic.Int32
 }
 
 func (m *slowTokenizer) Tokenize(dst []backend.Token, text string) ([]backend.Token, error) {
 	m.busy.Add(1)
 	defer m.busy.Add(-1)
+	if m.calls.Add(1) == 20 {
+		close(m.begun)
+	}
 	time.Sleep(time.Millisecond)
 	if m.closed.Load() {
 		m.met.Add(1)
@@ -282,7 +289,7 @@ func (m *slowTokenizer) Close() error {
 
 func TestCloseWaitsForPromptsBeingMade(t *testing.T) {
 	v := fake.Harmony()
-	m := &slowTokenizer{Model: fake.New(fake.Config{Vocab: v,
+	m := &slowTokenizer{begun: make(chan struct{}), Model: fake.New(fake.Config{Vocab: v,
 		Script: fake.Replies(v, fake.Reply{After: ask("a"), Say: think("", "b")})})}
 	r, err := New(m, Config{})
 	if err != nil {
@@ -304,7 +311,7 @@ func TestCloseWaitsForPromptsBeingMade(t *testing.T) {
 			}
 		})
 	}
-	time.Sleep(30 * time.Millisecond)
+	<-m.begun
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -359,30 +366,32 @@ func TestRequestMayBeReusedAfterItsRun(t *testing.T) {
 }
 
 func TestNobodyStarvesInSmallBatches(t *testing.T) {
-	f := start(t, fake.Config{BatchSize: 2, Sequences: 6, Fail: func(step int, _ []backend.Input) error {
-		if step == 0 {
-			time.Sleep(50 * time.Millisecond) // so that all have arrived
-		}
-		return nil
-	}}, Config{}, fake.Reply{After: ask("a"), Say: think("", strings.Repeat("la ", 60))})
-	var wg sync.WaitGroup
-	for range 6 {
-		wg.Go(func() {
-			if g := collect(t.Context(), f.Runner, user("a")); g.err != nil {
-				t.Error(g.err)
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t, fake.Config{BatchSize: 2, Sequences: 6, Fail: func(step int, _ []backend.Input) error {
+			if step == 0 {
+				time.Sleep(50 * time.Millisecond) // so that all have arrived
 			}
-		})
-	}
-	wg.Wait()
-	last := map[int]int{}
-	for i, s := range f.model.Steps() {
-		for _, in := range s.Inputs {
-			if before, ok := last[in.ID]; ok && i-before > 12 && in.Before > 0 {
-				t.Fatalf("a sequence of %d tokens waited for %d steps", in.Before, i-before)
-			}
-			last[in.ID] = i
+			return nil
+		}}, Config{}, fake.Reply{After: ask("a"), Say: think("", strings.Repeat("la ", 60))})
+		var wg sync.WaitGroup
+		for range 6 {
+			wg.Go(func() {
+				if g := collect(t.Context(), f.Runner, user("a")); g.err != nil {
+					t.Error(g.err)
+				}
+			})
 		}
-	}
+		wg.Wait()
+		last := map[int]int{}
+		for i, s := range f.model.Steps() {
+			for _, in := range s.Inputs {
+				if before, ok := last[in.ID]; ok && i-before > 12 && in.Before > 0 {
+					t.Fatalf("a sequence of %d tokens waited for %d steps", in.Before, i-before)
+				}
+				last[in.ID] = i
+			}
+		}
+	})
 }
 
 func TestEmptyReasoningIsNotSummarized(t *testing.T) {

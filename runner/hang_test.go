@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"runner/backend"
@@ -21,77 +22,79 @@ import (
 // TestHangingStep checks that Cancel and Close return even if the step hangs, for runs in the step and for waiting
 // runs, traced or not. The usage so far is reported once.
 func TestHangingStep(t *testing.T) {
-	var hang atomic.Bool
-	hangs, release := make(chan struct{}), make(chan struct{})
-	cfg := fake.Config{Vocab: fake.Harmony(), Delay: func(int) time.Duration { return time.Millisecond },
-		Fail: func(int, []backend.Input) error {
-			if hang.CompareAndSwap(true, false) {
-				close(hangs)
-				<-release
-			}
-			return nil
-		}}
-	cfg.Script = fake.Replies(cfg.Vocab, fake.Reply{After: ask("q"), Say: think("x", strings.Repeat("a b ", 500))})
-	model := fake.New(cfg)
-	r, err := New(model, Config{Parallel: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.grace = 200 * time.Millisecond
-	left := errors.New("the client has left")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	started := make(chan struct{}, 2)
-	var told atomic.Int64
-	var cancelled atomic.Int64
-	var wg sync.WaitGroup
-	for i := range 2 { // one is under way, the other waits
-		wg.Go(func() {
-			req := user("q")
-			by := &observes{traced: forgetful{}, account: func(u reasoning.Usage) {
-				if told.Add(1); u.Prompt == 0 {
-					t.Errorf("run %d is said to have used %+v", i, u)
+	synctest.Test(t, func(t *testing.T) {
+		var hang atomic.Bool
+		hangs, release := make(chan struct{}), make(chan struct{})
+		cfg := fake.Config{Vocab: fake.Harmony(), Delay: func(int) time.Duration { return time.Millisecond },
+			Fail: func(int, []backend.Input) error {
+				if hang.CompareAndSwap(true, false) {
+					close(hangs)
+					<-release
 				}
+				return nil
 			}}
-			var err error
-			for e, e2 := range r.Generate(ctx, req, by) {
-				if err = e2; e.Kind == reasoning.Started {
-					started <- struct{}{}
+		cfg.Script = fake.Replies(cfg.Vocab, fake.Reply{After: ask("q"), Say: think("x", strings.Repeat("a b ", 500))})
+		model := fake.New(cfg)
+		r, err := New(model, Config{Parallel: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.grace = 200 * time.Millisecond
+		left := errors.New("the client has left")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		started := make(chan struct{}, 2)
+		var told atomic.Int64
+		var cancelled atomic.Int64
+		var wg sync.WaitGroup
+		for i := range 2 { // one is under way, the other waits
+			wg.Go(func() {
+				req := user("q")
+				by := &observes{traced: forgetful{}, account: func(u reasoning.Usage) {
+					if told.Add(1); u.Prompt == 0 {
+						t.Errorf("run %d is said to have used %+v", i, u)
+					}
+				}}
+				var err error
+				for e, e2 := range r.Generate(ctx, req, by) {
+					if err = e2; e.Kind == reasoning.Started {
+						started <- struct{}{}
+					}
 				}
-			}
-			if !errors.Is(err, left) {
-				t.Errorf("run %d ends with %v", i, err)
-			}
-			if took := time.Since(time.Unix(0, cancelled.Load())); took < r.grace {
-				t.Errorf("run %d ends %s after it was cancelled, by itself", i, took)
-			}
-		})
-	}
-	<-started
-	<-started
-	hang.Store(true)
-	<-hangs
-	time.Sleep(50 * time.Millisecond) // all events so far have been read
-	cancelled.Store(time.Now().UnixNano())
-	cancel(left)
-	wg.Wait()
-	if n := told.Load(); n != 2 {
-		t.Errorf("%d runs are said to have used something", n)
-	}
-	if err := r.Close(); !errors.Is(err, ErrHangs) {
-		t.Errorf("close: %v", err)
-	}
-	close(release)
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		if _, err := model.NewSequence(); errors.Is(err, backend.ErrClosed) {
-			break
+				if !errors.Is(err, left) {
+					t.Errorf("run %d ends with %v", i, err)
+				}
+				if took := time.Since(time.Unix(0, cancelled.Load())); took < r.grace {
+					t.Errorf("run %d ends %s after it was cancelled, by itself", i, took)
+				}
+			})
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("the model is not freed when the step has ended")
+		<-started
+		<-started
+		hang.Store(true)
+		<-hangs
+		synctest.Wait() // all events so far have been read
+		cancelled.Store(time.Now().UnixNano())
+		cancel(left)
+		wg.Wait()
+		if n := told.Load(); n != 2 {
+			t.Errorf("%d runs are said to have used something", n)
 		}
-	}
-	if n := told.Load(); n != 2 {
-		t.Errorf("usage was reported %d times", n)
-	}
+		if err := r.Close(); !errors.Is(err, ErrHangs) {
+			t.Errorf("close: %v", err)
+		}
+		close(release)
+		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+			if _, err := model.NewSequence(); errors.Is(err, backend.ErrClosed) {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("the model is not freed when the step has ended")
+			}
+		}
+		if n := told.Load(); n != 2 {
+			t.Errorf("usage was reported %d times", n)
+		}
+	})
 }
 
 // TestHangingTurn checks that a run of several turns ends although a step of its second turn hangs. The usage of both

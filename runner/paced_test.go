@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"runner/backend"
@@ -67,42 +68,45 @@ func TestPacedRunsAreTheSame(t *testing.T) {
 	}
 }
 
-// A sequence that takes for ever delays neither others nor new ones, and ends at once when it is cancelled.
+// A sequence that takes for ever delays neither others nor new ones, and ends at once when it is cancelled. The clock is
+// synctest's, so a busy machine changes nothing.
 func TestPacedLanesDoNotWait(t *testing.T) {
-	var stuck atomic.Int64
-	begun := make(chan struct{})
-	f := start(t, fake.Config{Pace: func(id, _ int) time.Duration {
-		if stuck.CompareAndSwap(0, int64(id)) {
-			close(begun)
+	synctest.Test(t, func(t *testing.T) {
+		var stuck atomic.Int64
+		begun := make(chan struct{})
+		f := start(t, fake.Config{Pace: func(id, _ int) time.Duration {
+			if stuck.CompareAndSwap(0, int64(id)) {
+				close(begun)
+			}
+			if int64(id) == stuck.Load() {
+				return time.Hour
+			}
+			return 0
+		}}, Config{}, fake.Reply{After: ask("quick"), Say: think("short", "done")})
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		go func() { ended <- collect(ctx, f.Runner, user("slow")).err }()
+		<-begun
+		for range 20 {
+			within, stop := context.WithTimeout(context.Background(), 5*time.Second)
+			if g := collect(within, f.Runner, user("quick")); g.err != nil || g.text[reasoning.Answer] != "done" {
+				t.Fatalf("beside a stuck run: %q, %v", g.text[reasoning.Answer], g.err)
+			}
+			stop()
 		}
-		if int64(id) == stuck.Load() {
-			return time.Hour
+		cancel()
+		select {
+		case err := <-ended:
+			if err == nil {
+				t.Error("a cancelled run has no error")
+			}
+		case <-time.After(time.Second):
+			t.Error("a cancelled run does not end")
 		}
-		return 0
-	}}, Config{}, fake.Reply{After: ask("quick"), Say: think("short", "done")})
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- collect(ctx, f.Runner, user("slow")).err }()
-	<-begun
-	for range 20 {
-		within, stop := context.WithTimeout(context.Background(), 5*time.Second)
-		if g := collect(within, f.Runner, user("quick")); g.err != nil || g.text[reasoning.Answer] != "done" {
-			t.Fatalf("beside a stuck run: %q, %v", g.text[reasoning.Answer], g.err)
+		if s := f.Stats(); s.Active != 0 {
+			t.Errorf("%d runs are still active", s.Active)
 		}
-		stop()
-	}
-	cancel()
-	select {
-	case err := <-ended:
-		if err == nil {
-			t.Error("a cancelled run has no error")
-		}
-	case <-time.After(time.Second):
-		t.Error("a cancelled run does not end")
-	}
-	if s := f.Stats(); s.Active != 0 {
-		t.Errorf("%d runs are still active", s.Active)
-	}
+	})
 }
 
 // While nothing comes, the scheduler waits. It does not ask again and again.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"runner/backend"
@@ -271,21 +272,23 @@ func TestSlowReaderDelaysNobody(t *testing.T) {
 }
 
 func TestBreakingOffCancels(t *testing.T) {
-	f := start(t, fake.Config{Delay: func(int) time.Duration { return time.Millisecond }}, Config{},
-		fake.Reply{After: ask("a"), Say: think("", strings.Repeat("la ", 3000))})
-	for e, err := range f.Generate(t.Context(), user("a"), generation.Unobserved{}) {
-		if err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t, fake.Config{Delay: func(int) time.Duration { return time.Millisecond }}, Config{},
+			fake.Reply{After: ask("a"), Say: think("", strings.Repeat("la ", 3000))})
+		for e, err := range f.Generate(t.Context(), user("a"), generation.Unobserved{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Kind == reasoning.SegmentDelta {
+				break
+			}
 		}
-		if e.Kind == reasoning.SegmentDelta {
-			break
+		before := len(f.model.Steps())
+		time.Sleep(50 * time.Millisecond)
+		if after := len(f.model.Steps()); after > before+2 {
+			t.Errorf("%d more steps after the reader left", after-before)
 		}
-	}
-	before := len(f.model.Steps())
-	time.Sleep(50 * time.Millisecond)
-	if after := len(f.model.Steps()); after > before+2 {
-		t.Errorf("%d more steps after the reader left", after-before)
-	}
+	})
 }
 
 func TestQueueIsBounded(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -215,30 +216,32 @@ func FuzzClean(f *testing.F) {
 
 // The spinner writes nothing after Stop and leaves its line empty; a nil spinner is silent.
 func TestSpinner(t *testing.T) {
-	var none *render.Spinner
-	none.Set("nothing")
-	none.Stop()
-	var out testenv.Buffer
-	s := render.NewSpinner(&out)
-	s.Stop()
-	s.Set("loading")
-	s.Set("thinking")
-	for range 100 {
-		if strings.Contains(out.String(), "thinking") {
-			break
+	synctest.Test(t, func(t *testing.T) {
+		var none *render.Spinner
+		none.Set("nothing")
+		none.Stop()
+		var out testenv.Buffer
+		s := render.NewSpinner(&out)
+		s.Stop()
+		s.Set("loading")
+		s.Set("thinking")
+		for range 100 {
+			if strings.Contains(out.String(), "thinking") {
+				break
+			}
+			time.Sleep(20 * time.Millisecond)
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	s.Stop()
-	if got := out.String(); !strings.Contains(got, "thinking") || !strings.HasSuffix(got, "\r\x1b[K") {
-		t.Errorf("%q", got)
-	}
-	before := out.String()
-	s.Stop()
-	time.Sleep(150 * time.Millisecond)
-	if out.String() != before {
-		t.Errorf("written after Stop: %q", out.String()[len(before):])
-	}
+		s.Stop()
+		if got := out.String(); !strings.Contains(got, "thinking") || !strings.HasSuffix(got, "\r\x1b[K") {
+			t.Errorf("%q", got)
+		}
+		before := out.String()
+		s.Stop()
+		time.Sleep(150 * time.Millisecond)
+		if out.String() != before {
+			t.Errorf("written after Stop: %q", out.String()[len(before):])
+		}
+	})
 }
 
 // A terminal's lines are broken between words, also with styles. Tool calls and what goes to a pipe are not.

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"runner/backend"
@@ -657,27 +658,29 @@ func TestEveryoneIsToldOfAFullQueue(t *testing.T) {
 }
 
 func TestThoughtsAreLimited(t *testing.T) {
-	now := wiretest.Today
-	p := newParticipant(t, func(c *Config) {
-		c.Thoughts, c.ThoughtBurst, c.Clock = 1, 3, func() time.Time { return now }
-	}, fake.Config{}, long)
-	w := join(t, p, everything)
-	w.chat("alice", "Think long.")
-	thoughts := 0
-	var step envelope.Step
-	for _, e := range w.until(envelope.Chat) {
-		switch e.Kind {
-		case envelope.Thought:
-			thoughts++
-		case envelope.Conclusion:
-			if !e.Read(&step) || step.Metadata == nil || step.Metadata.Dropped != 397 {
-				t.Errorf("the conclusion is %s", e.Payload)
+	synctest.Test(t, func(t *testing.T) {
+		now := wiretest.Today
+		p := newParticipant(t, func(c *Config) {
+			c.Thoughts, c.ThoughtBurst, c.Clock = 1, 3, func() time.Time { return now }
+		}, fake.Config{}, long)
+		w := join(t, p, everything)
+		w.chat("alice", "Think long.")
+		thoughts := 0
+		var step envelope.Step
+		for _, e := range w.until(envelope.Chat) {
+			switch e.Kind {
+			case envelope.Thought:
+				thoughts++
+			case envelope.Conclusion:
+				if !e.Read(&step) || step.Metadata == nil || step.Metadata.Dropped != 397 {
+					t.Errorf("the conclusion is %s", e.Payload)
+				}
 			}
 		}
-	}
-	if thoughts != 3 {
-		t.Errorf("%d thoughts", thoughts)
-	}
+		if thoughts != 3 {
+			t.Errorf("%d thoughts", thoughts)
+		}
+	})
 }
 
 // asked records the requests to a model.
@@ -700,30 +703,32 @@ func asked(answer string, fail error) (*[]generation.Request,
 
 // What is said after an answer comes after it in the history, even if the run has not quite ended.
 func TestHistoryHasTheOrderOfTheSpace(t *testing.T) {
-	all, generate := asked("A.", nil)
-	late := func(ctx context.Context, req generation.Request, o generation.Observer) iter.Seq2[reasoning.Event, error] {
-		return func(yield func(reasoning.Event, error) bool) {
-			for e, err := range generate(ctx, req, o) {
-				if !yield(e, err) {
-					return
+	synctest.Test(t, func(t *testing.T) {
+		all, generate := asked("A.", nil)
+		late := func(ctx context.Context, req generation.Request, o generation.Observer) iter.Seq2[reasoning.Event, error] {
+			return func(yield func(reasoning.Event, error) bool) {
+				for e, err := range generate(ctx, req, o) {
+					if !yield(e, err) {
+						return
+					}
 				}
+				time.Sleep(50 * time.Millisecond)
 			}
-			time.Sleep(50 * time.Millisecond)
 		}
-	}
-	w := join(t, New(Config{Generate: late}), everything)
-	w.chat("alice", "Q1")
-	w.until(envelope.Chat)
-	w.say(envelope.Envelope{From: "bob", Kind: envelope.Chat, Correlation: []string{"x"}}, `{"text":"I say"}`)
-	w.chat("alice", "Q2")
-	w.until(envelope.Chat)
-	var got []string
-	for _, m := range (*all)[len(*all)-1].Messages {
-		got = append(got, m.Content)
-	}
-	if want := []string{"Q1", "A.", "bob: I say\n\nQ2"}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
+		w := join(t, New(Config{Generate: late}), everything)
+		w.chat("alice", "Q1")
+		w.until(envelope.Chat)
+		w.say(envelope.Envelope{From: "bob", Kind: envelope.Chat, Correlation: []string{"x"}}, `{"text":"I say"}`)
+		w.chat("alice", "Q2")
+		w.until(envelope.Chat)
+		var got []string
+		for _, m := range (*all)[len(*all)-1].Messages {
+			got = append(got, m.Content)
+		}
+		if want := []string{"Q1", "A.", "bob: I say\n\nQ2"}; !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	})
 }
 
 func TestHistory(t *testing.T) {
@@ -838,47 +843,49 @@ func TestFunctionsOfSeveral(t *testing.T) {
 }
 
 func TestALostConnectionAndTheEnd(t *testing.T) {
-	p := newParticipant(t, func(c *Config) { c.Thoughts, c.ThoughtBurst = 1e6, 1e6 }, fake.Config{Delay: slow}, long, sum)
-	w := join(t, p, everything)
-	w.chat("alice", "Think long.")
-	w.until(envelope.Thought)
-	w.hangUp()
+	synctest.Test(t, func(t *testing.T) {
+		p := newParticipant(t, func(c *Config) { c.Thoughts, c.ThoughtBurst = 1e6, 1e6 }, fake.Config{Delay: slow}, long, sum)
+		w := join(t, p, everything)
+		w.chat("alice", "Think long.")
+		w.until(envelope.Thought)
+		w.hangUp()
 
-	// Another connection continues in the space. Answered questions are remembered, unanswered ones are not.
-	time.Sleep(50 * time.Millisecond)
-	ctx, cancel := context.WithCancel(context.Background())
-	w = &line{t: t, in: make(chan []byte), out: make(chan *envelope.Envelope, 1000), gone: make(chan struct{})}
-	done := make(chan error, 1)
-	dials := 0
-	go func() {
-		done <- p.Run(ctx, func(context.Context) (Conn, error) {
-			if dials++; dials == 1 {
-				return nil, errors.New("not there")
-			}
-			return w, nil
-		})
-	}()
-	w.say(envelope.Envelope{ID: "welcome again", From: "gate", Kind: envelope.Welcome, To: []string{"me"}},
-		`{"you":{"id":"me","capabilities":[{"kind":"*"}]}}`)
-	w.say(envelope.Envelope{ID: "q2", From: "alice", Kind: envelope.Chat}, `{"text":"What is 17 + 25?"}`)
-	w.until(envelope.Chat)
-	w.say(envelope.Envelope{ID: "q3", From: "alice", Kind: envelope.Chat}, `{"text":"Think long."}`)
-	w.until(envelope.Thought)
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	all := w.until(envelope.Cancel)
-	var r envelope.Reason
-	if !all[len(all)-1].Read(&r) || r.Reason != "shutdown" {
-		t.Errorf("left with %s", all[len(all)-1].Payload)
-	}
+		// Another connection continues in the space. Answered questions are remembered, unanswered ones are not.
+		time.Sleep(50 * time.Millisecond)
+		ctx, cancel := context.WithCancel(context.Background())
+		w = &line{t: t, in: make(chan []byte), out: make(chan *envelope.Envelope, 1000), gone: make(chan struct{})}
+		done := make(chan error, 1)
+		dials := 0
+		go func() {
+			done <- p.Run(ctx, func(context.Context) (Conn, error) {
+				if dials++; dials == 1 {
+					return nil, errors.New("not there")
+				}
+				return w, nil
+			})
+		}()
+		w.say(envelope.Envelope{ID: "welcome again", From: "gate", Kind: envelope.Welcome, To: []string{"me"}},
+			`{"you":{"id":"me","capabilities":[{"kind":"*"}]}}`)
+		w.say(envelope.Envelope{ID: "q2", From: "alice", Kind: envelope.Chat}, `{"text":"What is 17 + 25?"}`)
+		w.until(envelope.Chat)
+		w.say(envelope.Envelope{ID: "q3", From: "alice", Kind: envelope.Chat}, `{"text":"Think long."}`)
+		w.until(envelope.Thought)
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		all := w.until(envelope.Cancel)
+		var r envelope.Reason
+		if !all[len(all)-1].Read(&r) || r.Reason != "shutdown" {
+			t.Errorf("left with %s", all[len(all)-1].Payload)
+		}
 
-	final := &RejectedError{"no"}
-	err := p.Run(context.Background(), func(context.Context) (Conn, error) { return nil, final })
-	if !errors.Is(err, final) {
-		t.Errorf("rejected: %v", err)
-	}
+		final := &RejectedError{"no"}
+		err := p.Run(context.Background(), func(context.Context) (Conn, error) { return nil, final })
+		if !errors.Is(err, final) {
+			t.Errorf("rejected: %v", err)
+		}
+	})
 }
 
 func TestAddresses(t *testing.T) {
