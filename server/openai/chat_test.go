@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -372,10 +373,16 @@ func TestQueueFull(t *testing.T) {
 // A client that goes away ends its runs.
 func TestCancel(t *testing.T) {
 	for _, fields := range []string{`"stream":true`, `"stream":true,"n":3`, ``, `"n":2`} {
-		gone := make(chan struct{})
+		gone, begun := make(chan struct{}), make(chan struct{})
+		var steps atomic.Int32
 		f := startModel(t, Config{}, nil, fake.Config{
 			Script: fake.Replies(fake.Harmony(), say("q", strings.Repeat("hm ", 2000), "so")),
-			Delay:  func(int) time.Duration { return time.Millisecond },
+			Delay: func(int) time.Duration {
+				if steps.Add(1) == 20 {
+					close(begun)
+				}
+				return time.Millisecond
+			},
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		req, _ := http.NewRequestWithContext(ctx, http.MethodPost, f.url+"/v1/chat/completions",
@@ -388,7 +395,7 @@ func TestCancel(t *testing.T) {
 				resp.Body.Close()
 			}
 		}()
-		time.Sleep(30 * time.Millisecond)
+		<-begun
 		cancel()
 		<-gone
 		// The model is free at once: a test fails if it ends while a request still holds the model.
