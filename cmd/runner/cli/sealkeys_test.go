@@ -18,7 +18,7 @@ func TestServersFollowTheirSealKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	home := seal.Scope{Principal: seal.Local, Model: seal.Model{Digest: "m"}}
+	home := seal.Scope{Principal: "local", Model: seal.Model{Digest: "m"}}
 	before, err := used.Seal(home, "thoughts")
 	if err != nil {
 		t.Fatal(err)
