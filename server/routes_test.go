@@ -129,3 +129,49 @@ func TestOptionsListMethods(t *testing.T) {
 		}
 	}
 }
+
+// Paths that do not exist are answered in the shape of the format whose clients ask for them.
+func TestUnknownPathsHaveTheirFormat(t *testing.T) {
+	p := pool.New(pool.Config{})
+	defer p.Close()
+	s := New(Config{Pool: p})
+	s.Mount(&shaped{shape: "many", paths: []string{"/v1/chat/completions", "/v1/models", "/v1/files/{id}"}})
+	s.Mount(&shaped{shape: "few", paths: []string{"/v1/messages", "/v1/messages/count", "/api/hello"}})
+	s.Mount(&shaped{shape: "other", paths: []string{"/api/chat", "/api/tags"}})
+	for path, want := range map[string]string{
+		"/v1/messages/batches": "few", "/v1/nothing": "many", "/api/nothing": "other", "/v1/files/a/b": "many",
+		"/v1/v1/chat/completions": "many: /v1/chat/completions", "/chat/completions": ": /v1/chat/completions",
+		"/v1/api/tags": "many: /api/tags", "/nothing": "",
+	} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodPost, path, nil)
+		r.Host = "localhost"
+		s.ServeHTTP(w, r)
+		shape, meant, _ := strings.Cut(want, ": ")
+		got := w.Body.String()
+		if w.Code != http.StatusNotFound || !strings.HasPrefix(got, shape) || shape == "" && !strings.HasPrefix(got, "{") ||
+			strings.Contains(got, "did you mean") != (meant != "") || !strings.Contains(got, meant) {
+			t.Errorf("%s: %d %s", path, w.Code, got)
+		}
+	}
+}
+
+// shaped is a format with these paths, whose errors begin with its shape.
+type shaped struct {
+	shape string
+	paths []string
+}
+
+func (f *shaped) Routes() (list []wire.Route) {
+	for _, path := range f.paths {
+		list = append(list, wire.Route{Method: http.MethodPost, Path: path, Handle: func(http.ResponseWriter, *http.Request) error {
+			return nil
+		}})
+	}
+	return list
+}
+
+func (f *shaped) WriteError(w http.ResponseWriter, err error) {
+	w.WriteHeader(wire.FromError(err, nil).Status)
+	_, _ = io.WriteString(w, f.shape+" "+err.Error())
+}

@@ -136,8 +136,8 @@ type Server struct {
 	// routes are the routes of each pattern of mux. mounted are all routes in the order of mounting.
 	routes  map[string][]route
 	mounted []wire.Route
-	// unknown answers requests that have no route.
-	unknown http.Handler
+	// formats are the mounted formats, with how each answers requests that have no route.
+	formats []mounted
 	// closers are the formats that work in the background.
 	closers []closer
 	sources []keys.Source
@@ -186,10 +186,8 @@ func New(cfg Config) *Server {
 	if s.sources = cfg.Sources; cfg.Keys != nil {
 		s.Follow(cfg.Keys.Source())
 	}
-	common := &common{s}
-	s.Mount(common)
-	s.unknown = s.wrap(unknownRoute, common, wire.Route{Free: true, Handle: s.noRoute})
-	s.mux.Handle("/", s.unknown)
+	s.Mount(&common{s})
+	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.unknown(r).ServeHTTP(w, r) })
 	return s
 }
 
@@ -208,6 +206,9 @@ func (s *Server) Mount(f wire.Format) {
 	if d, ok := f.(describer); ok {
 		s.descriptions = append(s.descriptions, d.OpenAPI())
 	}
+	s.formats = append(s.formats, mounted{
+		f.Routes(), s.wrap(unknownRoute, f, wire.Route{Free: true, Handle: s.noRoute}),
+	})
 	for _, r := range f.Routes() {
 		pattern := r.Method + " " + r.Path
 		if s.routes[pattern] == nil {
@@ -234,53 +235,9 @@ func (s *Server) choose(pattern string, r *http.Request) (h http.Handler) {
 		}
 	}
 	if h == nil {
-		return s.unknown
+		return s.unknown(r)
 	}
 	return h
-}
-
-// methods returns the methods that the path of a request takes, given its headers.
-func (s *Server) methods(r *http.Request) (allowed []string) {
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
-		probe := r.Clone(r.Context())
-		probe.Method = method
-		_, pattern := s.mux.Handler(probe)
-		if !slices.ContainsFunc(s.routes[pattern], func(route route) bool { return route.when == nil || route.when(probe) }) {
-			continue
-		}
-		if allowed = append(allowed, method); method == http.MethodGet {
-			allowed = append(allowed, http.MethodHead)
-		}
-	}
-	return allowed
-}
-
-// noRoute returns the error for a request without a route: its path does not exist or does not take its method.
-func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) error {
-	if allowed := s.methods(r); len(allowed) > 0 {
-		w.Header().Set("Allow", allow(allowed))
-		return wire.Errorf(wire.CodeMethod, "this path takes %s", strings.Join(allowed, ", "))
-	}
-	return wire.Errorf(wire.CodeNotFound,
-		"there is nothing at this path; /openapi.json lists what there is")
-}
-
-// allow returns the value of the header Allow. Every path takes OPTIONS too.
-func allow(methods []string) string { return strings.Join(append(methods, http.MethodOptions), ", ") }
-
-// options answers OPTIONS with the methods of the path. It also answers preflight requests of browsers that guard has
-// allowed.
-func (s *Server) options(w http.ResponseWriter, r *http.Request) error {
-	allowed := s.methods(r)
-	if len(allowed) == 0 {
-		return s.noRoute(w, r)
-	}
-	w.Header().Set("Allow", allow(allowed))
-	if isPreflight(r) {
-		preflight(w, r, allow(allowed))
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
 }
 
 // ServeHTTP implements [http.Handler].
@@ -376,9 +333,6 @@ func checkEncoding(w http.ResponseWriter, r *http.Request) error {
 	return wire.Errorf(wire.CodeEncoding,
 		"a body with Content-Encoding %.40q is not taken; send it as it is", encoding)
 }
-
-// unknownRoute is the name of the route for requests that no other route takes.
-const unknownRoute = "unknown"
 
 // clip shortens a text from a client for the log.
 func clip(text string) string {
