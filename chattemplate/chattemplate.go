@@ -87,6 +87,8 @@ type Tool struct {
 	Parameters json.RawMessage `json:"parameters,omitempty"`
 	// Strict asks for arguments that match Parameters.
 	Strict bool `json:"strict,omitempty"`
+	// Told says that a message describes the tool, so that the list of tools does not.
+	Told bool `json:"-"`
 }
 
 // ResponseFormat is a schema for the final answer, to be shown to the model in the prompt. Only harmony has a place for

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"runner/chattemplate"
@@ -32,7 +33,7 @@ type plan struct {
 func (t *turn) newPlan() (err error) {
 	req := t.req
 	t.plan = &plan{conv: chattemplate.Conversation{
-		Tools: req.Tools, ResponseFormat: req.ResponseFormat, Effort: req.Effort, KeepReasoning: req.KeepReasoning,
+		Tools: listed(req.Tools), ResponseFormat: req.ResponseFormat, Effort: req.Effort, KeepReasoning: req.KeepReasoning,
 		Args: req.TemplateArgs,
 	}}
 	if t.strategy, err = t.r.strategy(req); err != nil {
@@ -46,6 +47,16 @@ func (t *turn) newPlan() (err error) {
 		t.instruct()
 	}
 	return t.holdToForms()
+}
+
+// listed returns the tools that a prompt lists: those that no message describes. If there is none, it lists all, because
+// models call functions only after a list.
+func listed(tools []chattemplate.Tool) []chattemplate.Tool {
+	list := slices.DeleteFunc(slices.Clone(tools), func(t chattemplate.Tool) bool { return t.Told })
+	if len(list) == 0 {
+		return tools
+	}
+	return list
 }
 
 // instruct sets the instructions of the strategy and the form.

@@ -40,6 +40,7 @@ func (a *API) Routes() []wire.Route {
 	return []wire.Route{
 		{Method: http.MethodPost, Path: "/v1/messages", Scope: wire.ScopeGenerate, Handle: a.createMessage},
 		{Method: http.MethodPost, Path: "/v1/messages/count_tokens", Scope: wire.ScopeGenerate, Handle: a.countTokens},
+		{Method: http.MethodGet, Path: "/api/hello", Handle: hello},
 		{Method: http.MethodGet, Path: "/v1/models", Scope: wire.ScopeModels, Handle: a.listModels, When: isOwn},
 		{Method: http.MethodGet, Path: "/v1/models/{id...}", Scope: wire.ScopeModels, Handle: a.getModel, When: isOwn},
 	}
@@ -94,6 +95,19 @@ func (a *API) createMessage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return a.answer(w, reply.message)
+}
+
+// hello answers GET and HEAD /api/hello. Claude Code asks there whether it can reach the server.
+func hello(w http.ResponseWriter, _ *http.Request) error {
+	return wire.Answer(w, Hello{"hello"})
+}
+
+// Hello is the answer of GET /api/hello.
+//
+//openapi:answer Hello
+type Hello struct {
+	// A greeting.
+	Message string `json:"message"`
 }
 
 // countTokens answers POST /v1/messages/count_tokens.

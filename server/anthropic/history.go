@@ -3,6 +3,7 @@ package anthropic
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"runner/chattemplate"
@@ -23,15 +24,23 @@ type MessageParam struct {
 
 // Block is a content block of a message in a request.
 //
-// A block of a message. Images, documents and search results are refused, and the error says where they are.
+// A block of a message. Blocks of types that are not known here are left out with the warning `block_skipped`. An image
+// or a file in the last message is refused; elsewhere a note takes its place, with the warning `media_skipped`.
 //
 //openapi:request ContentBlockParam
 type Block struct {
-	// The type of the block. `tool_result` is for user messages. `tool_use`, `thinking` and `redacted_thinking` are for
-	// assistant messages.
-	Type string `json:"type" api:"=text,tool_use,tool_result,thinking,redacted_thinking required"`
+	// The type of the block: `text`, `document`, `search_result`, `tool_use`, `tool_result`, `tool_reference`, `thinking`,
+	// `redacted_thinking`, or another. `tool_result` is for user messages. `tool_use`, `thinking` and `redacted_thinking`
+	// are for assistant messages. `tool_reference` is for results.
+	Type string `json:"type" api:"required"`
 	// The text of a `text` block.
 	Text *string `json:"text"`
+	// The title of a `document` or a `search_result`.
+	Title string `json:"title"`
+	// What the model should know about a `document`.
+	Context string `json:"context"`
+	// The text of a `document`. In a `search_result`, the place where it was found.
+	Source json.RawMessage `json:"source" api:"string|#DocumentSource"`
 	// The id of the call, in a `tool_use` block.
 	ID string `json:"id"`
 	// The name of the tool, in a `tool_use` block.
@@ -40,7 +49,10 @@ type Block struct {
 	Input json.RawMessage `json:"input" api:"any"`
 	// The id of the call, in a `tool_result` block.
 	ToolUseID string `json:"tool_use_id"`
-	// The result of the call, in a `tool_result` block.
+	// The name of a tool that was found, in a `tool_reference` block. From there on the model knows a tool with
+	// `defer_loading`.
+	ToolName string `json:"tool_name"`
+	// The result of the call, in a `tool_result` block, or the text of a `search_result`.
 	Content json.RawMessage `json:"content" api:"string|[]#ContentBlockParam"`
 	// Whether the tool failed, in a `tool_result` block.
 	IsError bool `json:"is_error" api:"default=false"`
@@ -53,6 +65,18 @@ type Block struct {
 	Data string `json:"data"`
 }
 
+// DocumentSource is the text of a document.
+//
+//openapi:request DocumentSource
+type DocumentSource struct {
+	// `text` or `content`. Documents of other types are treated like images.
+	Type string `json:"type" api:"required"`
+	// The text, for type `text`.
+	Data json.RawMessage `json:"data" api:"string"`
+	// The text or its blocks, for type `content`.
+	Content json.RawMessage `json:"content" api:"string|[]#ContentBlockParam"`
+}
+
 // turn holds the blocks of neighbouring messages of one role.
 type turn struct {
 	role   string
@@ -63,16 +87,27 @@ type turn struct {
 type placed struct {
 	Block
 	path string
+	// asked says that the block stands in the last message.
+	asked bool
 }
+
+// billing begins a line that Claude Code puts before its system prompt. It says nothing to the model, and it differs in
+// each request, so that no prompt with it begins like an earlier one.
+const billing = "x-anthropic-billing-header:"
 
 // history reads the system prompt and the messages of a conversation.
 func (p *prompt) history(body *MessagesRequest) error {
 	if wire.Given(body.System) {
-		blocks, err := readBlocks("system", body.System)
+		blocks, err := readBlocks("system", body.System, false)
 		if err != nil {
 			return err
 		}
-		text, err := textOf(blocks)
+		for _, b := range blocks {
+			if b.Text != nil && strings.HasPrefix(*b.Text, billing) {
+				_, *b.Text, _ = strings.Cut(*b.Text, "\n")
+			}
+		}
+		text, err := p.text(blocks)
 		if err != nil {
 			return err
 		}
@@ -92,7 +127,7 @@ func (p *prompt) history(body *MessagesRequest) error {
 			err = p.assistant(t)
 		case "system":
 			var text string
-			if text, err = textOf(t.blocks); err == nil {
+			if text, err = p.text(t.blocks); err == nil {
 				p.req.Messages = append(p.req.Messages, chattemplate.Message{Role: chattemplate.System, Content: text})
 			}
 		}
@@ -100,6 +135,7 @@ func (p *prompt) history(body *MessagesRequest) error {
 			return err
 		}
 	}
+	p.req.Tools = slices.DeleteFunc(p.req.Tools, func(t chattemplate.Tool) bool { return t.Told && !p.found[t.Name] })
 	wire.DropPlain(p.req.Messages, nil)
 	return nil
 }
@@ -109,8 +145,10 @@ func readTurns(messages []json.RawMessage) ([]turn, error) {
 		return nil, wire.Invalid("messages", "at least one message is required")
 	}
 	var turns []turn
+	left := len(messages)
 	err := wire.Each("messages", messages, func(path string, m *MessageParam) error {
-		blocks, err := readBlocks(path+".content", m.Content)
+		left--
+		blocks, err := readBlocks(path+".content", m.Content, left == 0)
 		if err == nil && len(blocks) == 0 && m.Role != "assistant" {
 			err = wire.Invalid(path+".content", "it is empty")
 		}
@@ -131,47 +169,119 @@ func readTurns(messages []json.RawMessage) ([]turn, error) {
 	return turns, nil
 }
 
-// readBlocks reads content: a string, which is one text block, or a list of blocks.
-func readBlocks(path string, raw json.RawMessage) (blocks []placed, err error) {
+// readBlocks reads content: a string, which is one text block, or a list of blocks. asked says that it is in the last
+// message.
+func readBlocks(path string, raw json.RawMessage, asked bool) (blocks []placed, err error) {
 	return blocks, wire.TextOrEach(path, raw, func(s string) {
-		blocks = append(blocks, placed{Block{Type: "text", Text: &s}, path})
+		blocks = append(blocks, placed{Block{Type: "text", Text: &s}, path, asked})
 	}, func(path string, b *Block) error {
 		if b.Type == "text" && b.Text == nil {
 			return wire.Invalid(path+".text", "it is required")
 		}
-		blocks = append(blocks, placed{*b, path})
+		blocks = append(blocks, placed{*b, path, asked})
 		return nil
 	})
-}
-
-// refused returns the error for a block that is not allowed in its place.
-func (b *placed) refused(where string) error {
-	switch b.Type {
-	case "image", "document", "search_result", "container_upload":
-		return wire.Unsupported(b.path, "a block of type %s cannot be read here; local models take text", b.Type)
-	case "text", "tool_use", "tool_result", "thinking", "redacted_thinking":
-		return wire.Invalid(b.path, "a block of type %s cannot stand in %s", b.Type, where)
-	}
-	return wire.Unsupported(b.path+".type", "blocks of this type are not known here")
 }
 
 // paragraphs joins texts with blank lines.
 func paragraphs(texts []string) string { return strings.Join(texts, "\n\n") }
 
-// textOf returns the text of blocks, all of which must be text blocks.
-func textOf(blocks []placed) (string, error) {
+// text returns what the model reads of blocks in a place for text.
+func (p *prompt) text(blocks []placed) (string, error) {
 	var texts []string
-	for _, b := range blocks {
-		if b.Type != "text" {
-			return "", b.refused("a place for text")
+	for i := range blocks {
+		text, err := p.read(&blocks[i])
+		if err != nil {
+			return "", err
 		}
-		texts = append(texts, *b.Text)
+		if text != "" {
+			texts = append(texts, text)
+		}
 	}
 	return paragraphs(texts), nil
 }
 
+// read returns what the model reads of a block. It is empty for a block that is left out.
+func (p *prompt) read(b *placed) (string, error) {
+	switch b.Type {
+	case "text":
+		return *b.Text, nil
+	case "document":
+		return p.document(b)
+	case "search_result":
+		source, err := wire.Text(b.path+".source", b.Source)
+		if err != nil {
+			return "", err
+		}
+		return p.quoted(b, "search_result", source, b.path+".content", b.Content)
+	case "tool_reference":
+		return p.reference(b)
+	case "image", "container_upload":
+		return p.unread(b)
+	case "tool_use", "tool_result", "thinking", "redacted_thinking":
+		return "", wire.Invalid(b.path, "a block of type %s cannot stand here", b.Type)
+	}
+	p.warnings.AddOnce("block_skipped", b.path+" was left out: blocks of the type "+wire.Clip(b.Type)+" are not known here")
+	return "", nil
+}
+
+// unread returns the note in place of a block that models here cannot read. In the last message it is an error.
+func (p *prompt) unread(b *placed) (string, error) {
+	if b.asked {
+		return "", wire.Unsupported(b.path, "a block of type %s cannot be read here; local models take text", b.Type)
+	}
+	return contract.Unread(&p.warnings, b.path, b.Type), nil
+}
+
+// document returns the text of a document, if it is text.
+func (p *prompt) document(b *placed) (string, error) {
+	var source DocumentSource
+	if err := wire.Object(b.path+".source", b.Source, &source); err != nil {
+		return "", err
+	}
+	switch source.Type {
+	case "text":
+		return p.quoted(b, "document", "", b.path+".source.data", source.Data)
+	case "content":
+		return p.quoted(b, "document", "", b.path+".source.content", source.Content)
+	}
+	return p.unread(b)
+}
+
+// quoted returns a text from elsewhere, marked with its kind, its title and its source.
+func (p *prompt) quoted(b *placed, kind, source, path string, content json.RawMessage) (string, error) {
+	blocks, err := readBlocks(path, content, b.asked)
+	if err != nil {
+		return "", err
+	}
+	text, err := p.text(blocks)
+	mark := "<" + kind
+	for _, about := range [][2]string{{"title", b.Title}, {"source", source}, {"context", b.Context}} {
+		if about[1] != "" {
+			mark += " " + about[0] + "=" + wire.Quote(about[1])
+		}
+	}
+	return mark + ">\n" + text + "\n</" + kind + ">", err
+}
+
+// reference returns the definition of a tool that a search has found. From here on the model may call it.
+func (p *prompt) reference(b *placed) (string, error) {
+	i := slices.IndexFunc(p.req.Tools, func(t chattemplate.Tool) bool { return t.Name == b.ToolName })
+	if i < 0 {
+		p.warnings.Add("block_skipped", b.path+" was left out: tools has no tool with this name")
+		return "", nil
+	}
+	if p.found == nil {
+		p.found = map[string]bool{}
+	}
+	p.found[b.ToolName] = true
+	text, err := wire.Marshal(p.req.Tools[i])
+	return string(text), err
+}
+
 // user adds a user's messages and the answers of tools in order.
 func (p *prompt) user(t turn) error {
+	before := len(p.req.Messages)
 	var texts []string
 	flush := func() {
 		if texts != nil {
@@ -180,21 +290,19 @@ func (p *prompt) user(t turn) error {
 		}
 	}
 	for _, b := range t.blocks {
-		switch b.Type {
-		case "text":
-			texts = append(texts, *b.Text)
-		case "tool_result":
+		if b.Type == "tool_result" {
 			flush()
 			if b.ToolUseID == "" {
 				return wire.Invalid(b.path+".tool_use_id", "it is required")
 			}
 			var content string
 			if wire.Given(b.Content) {
-				blocks, err := readBlocks(b.path+".content", b.Content)
+				// A client sends the same results again with each request, so that a refusal would end the conversation.
+				blocks, err := readBlocks(b.path+".content", b.Content, false)
 				if err != nil {
 					return err
 				}
-				if content, err = textOf(blocks); err != nil {
+				if content, err = p.text(blocks); err != nil {
 					return err
 				}
 			}
@@ -204,11 +312,20 @@ func (p *prompt) user(t turn) error {
 			p.req.Messages = append(p.req.Messages, chattemplate.Message{
 				Role: chattemplate.ToolRole, ToolCallID: b.ToolUseID, Content: content,
 			})
-		default:
-			return b.refused("a message of the user")
+			continue
+		}
+		text, err := p.read(&b)
+		if err != nil {
+			return err
+		}
+		if text != "" || b.Type == "text" {
+			texts = append(texts, text)
 		}
 	}
 	flush()
+	if last := t.blocks[len(t.blocks)-1]; last.asked && len(p.req.Messages) == before {
+		return wire.Unsupported(last.path+".type", "nothing in the last message can be read here")
+	}
 	return nil
 }
 
@@ -218,8 +335,6 @@ func (p *prompt) assistant(t turn) error {
 	var texts, unsigned []string
 	for _, b := range t.blocks {
 		switch b.Type {
-		case "text":
-			texts = append(texts, *b.Text)
 		case "tool_use":
 			if b.ID == "" || b.Name == "" {
 				return wire.Invalid(b.path, "a call needs an id and a name")
@@ -235,7 +350,13 @@ func (p *prompt) assistant(t turn) error {
 		case "redacted_thinking":
 			p.values = append(p.values, p.carried(&b, "data", b.Data))
 		default:
-			return b.refused("a message of the assistant")
+			text, err := p.read(&b)
+			if err != nil {
+				return err
+			}
+			if text != "" {
+				texts = append(texts, text)
+			}
 		}
 	}
 	if len(m.ToolCalls) > 0 {

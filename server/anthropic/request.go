@@ -50,6 +50,9 @@ type MessagesRequest struct {
 	OutputConfig OutputConfig `json:"output_config"`
 	// An older way to give `output_config.format`.
 	OutputFormat *OutputFormat `json:"output_format" api:"deprecated"`
+	// How the server should shorten the conversation. It has no effect: every request is read as it is, and a list of
+	// edits gives the warning `field_ignored`.
+	ContextManagement *ContextManagement `json:"context_management"`
 	// Refused with the code `thread_unsupported_request`. Clients then send the whole conversation.
 	Thread json.RawMessage `json:"thread" api:"null"`
 	// Refused: this server has no containers.
@@ -84,6 +87,14 @@ type ToolChoice struct {
 	DisableParallelToolUse bool `json:"disable_parallel_tool_use" api:"default=false"`
 }
 
+// ContextManagement says how the server should shorten the conversation.
+//
+//openapi:request MessagesContextManagement
+type ContextManagement struct {
+	// What to remove, and when.
+	Edits []json.RawMessage `json:"edits" api:"array"`
+}
+
 // Thinking asks for the model's reasoning.
 //
 //openapi:request Thinking
@@ -92,8 +103,9 @@ type Thinking struct {
 	Type string `json:"type" api:"=enabled,adaptive,disabled required"`
 	// The maximum number of reasoning tokens. Required with type `enabled`.
 	BudgetTokens *int64 `json:"budget_tokens" api:"[1..]"`
-	// What is shown of the reasoning: all of it (empty), a summary (`summarized`), or only the sealed value (`omitted`).
-	Display string `json:"display" api:"=,summarized,omitted default="`
+	// What is shown of the reasoning: all of it (empty), a summary (`summarized` or `updates`), or only the sealed value
+	// (`omitted`).
+	Display string `json:"display" api:"=,summarized,updates,omitted default="`
 }
 
 // OutputConfig says how much the model reasons and what form the answer has.
@@ -120,7 +132,8 @@ type OutputFormat struct {
 //
 //openapi:request MessagesTool
 type Tool struct {
-	// `custom`. Tools of other types are ignored with the warning `unknown_tool_type`.
+	// `custom`, or the type of a tool that Anthropic defines and the client carries out: `bash_*`, `text_editor_*` and
+	// `memory_*`. Tools of other types are ignored with the warning `unknown_tool_type`.
 	Type string `json:"type" api:"default=custom"`
 	// 1 to 256 bytes without white space and without angle, square and curly brackets.
 	Name string `json:"name" api:"[1..256] required"`
@@ -129,6 +142,8 @@ type Tool struct {
 	// A JSON Schema of the input. Required for type `custom`.
 	InputSchema json.RawMessage `json:"input_schema" api:"{}"`
 	Strict      bool            `json:"strict" api:"#MessagesToolStrict"`
+	// The model does not know the tool until a result has a `tool_reference` with its name.
+	DeferLoading bool `json:"defer_loading" api:"default=false"`
 	// Stream the input of calls as the model writes it, even if it is not valid. Otherwise the input is sent whole.
 	EagerInputStreaming bool `json:"eager_input_streaming" api:"default=false"`
 }
@@ -139,6 +154,8 @@ type prompt struct {
 	warnings wire.Warnings
 	// eager names the tools with eager_input_streaming.
 	eager map[string]bool
+	// found names the tools that results refer to.
+	found map[string]bool
 	// values are the sealed values in the conversation. turn is the turn of the reply; it is set when the model is known.
 	values []contract.Carried
 	turn   *seal.Turn
@@ -149,6 +166,9 @@ type prompt struct {
 func (a *API) decode(who *wire.Principal, body *MessagesRequest, complete bool) (*prompt, error) {
 	p := &prompt{req: a.cfg.Request(who)}
 	contract.Ignore(&p.warnings, body.unknown)
+	if c := body.ContextManagement; c != nil && len(c.Edits) > 0 {
+		contract.Ignore(&p.warnings, []string{"context_management"})
+	}
 	if wire.Given(body.Thread) {
 		err := wire.Unsupported("thread",
 			"this server keeps no conversations; send the whole conversation, without this field")
@@ -202,11 +222,11 @@ func (p *prompt) thinking(body *MessagesRequest) error {
 	switch t.Display {
 	case "":
 		p.req.Visibility = reasoning.VisibilityFull
-	case "summarized":
+	case "summarized", "updates":
 		p.req.Visibility = reasoning.VisibilitySummary
 	case "omitted":
 	default:
-		return wire.Invalid("thinking.display", "it takes summarized or omitted, or nothing for the reasoning itself")
+		return wire.Invalid("thinking.display", "it takes summarized, updates or omitted, or nothing for the reasoning itself")
 	}
 	return nil
 }
@@ -231,8 +251,8 @@ func (p *prompt) output(body *MessagesRequest) error {
 
 func (p *prompt) tools(body *MessagesRequest) error {
 	return wire.Each("tools", body.Tools, func(path string, t *Tool) error {
-		if t.Type != "" && t.Type != "custom" {
-			p.warnings.Add("unknown_tool_type", path+" was left out: only tools of type custom are known here")
+		if t.Type != "" && t.Type != "custom" && !t.define() {
+			p.warnings.Add("unknown_tool_type", path+" was left out: tools of this type are not known here")
 			return nil
 		}
 		switch {
@@ -245,7 +265,7 @@ func (p *prompt) tools(body *MessagesRequest) error {
 			p.eager[t.Name] = true
 		}
 		return contract.AddTool(&p.req, path, path+".input_schema", chattemplate.Tool{
-			Name: t.Name, Description: t.Description, Parameters: t.InputSchema, Strict: t.Strict,
+			Name: t.Name, Description: t.Description, Parameters: t.InputSchema, Strict: t.Strict, Told: t.DeferLoading,
 		})
 	})
 }

@@ -1,5 +1,7 @@
 package wire
 
+import "slices"
+
 // Warning says what was not done as requested, or what was wrong with the model's output. It contains none of that
 // output.
 //
@@ -16,3 +18,10 @@ type Warnings []Warning
 
 // Add adds a warning.
 func (w *Warnings) Add(code, message string) { *w = append(*w, Warning{code, message}) }
+
+// AddOnce adds a warning unless there is one with its code.
+func (w *Warnings) AddOnce(code, message string) {
+	if !slices.ContainsFunc(*w, func(has Warning) bool { return has.Code == code }) {
+		w.Add(code, message)
+	}
+}
