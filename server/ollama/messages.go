@@ -29,8 +29,9 @@ type Message struct {
 	ToolName string `json:"tool_name,omitempty"`
 	// The id of the call whose result a tool message has.
 	ToolCallID string `json:"tool_call_id,omitempty"`
-	// Refused unless it is empty: models here read only text.
-	Images []json.RawMessage `json:"images,omitempty" api:"array[..0]" refuse:"local models take text"`
+	// Models here read only text. Images in the last message are refused; elsewhere a note takes their place, with the
+	// warning `media_skipped`.
+	Images []json.RawMessage `json:"images,omitempty" api:"array"`
 }
 
 // ToolCall is a call of a function.
@@ -88,7 +89,15 @@ func (p *prompt) tools(list []json.RawMessage) error {
 
 // history reads the messages of a conversation.
 func (p *prompt) history(list []json.RawMessage) error {
+	left := len(list)
 	err := wire.Each("messages", list, func(path string, in *Message) error {
+		left--
+		if len(in.Images) > 0 {
+			if path += ".images"; left == 0 {
+				return wire.Unsupported(path, "models here read text only")
+			}
+			in.Content = strings.TrimSpace(contract.Unread(&p.head.warnings, path, "image") + "\n" + in.Content)
+		}
 		m := chattemplate.Message{Role: chattemplate.Role(strings.ToLower(in.Role)), Content: in.Content}
 		switch m.Role {
 		case chattemplate.System, chattemplate.Developer, chattemplate.User:

@@ -319,6 +319,19 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// An image in a history does not end a conversation: a note takes its place.
+func TestImagesInAHistoryAreNoted(t *testing.T) {
+	s := serve(t, fake.Config{}, wiretest.Anyone(), replies()...)
+	m := s.get(t, http.MethodPost, "/api/chat", `{"model":"`+wiretest.Name+`","stream":false,"messages":[`+
+		`{"role":"user","content":"see","images":["AAAA","BBBB"]},{"role":"assistant","content":"no"},{"role":"user","content":"sum"}]}`)
+	if w := fmt.Sprint(m["warnings"]); !strings.Contains(w, "media_skipped") || !strings.Contains(w, "messages[0].images") {
+		t.Errorf("warnings %s", w)
+	}
+	if said := s.Last().Messages[0].Content; !strings.HasPrefix(said, "[image: ") || !strings.HasSuffix(said, "]\nsee") {
+		t.Errorf("the message is %q", said)
+	}
+}
+
 // A client that did not ask for reasoning gets none of it.
 func TestNoReasoningLeaks(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(), replies()...)

@@ -152,6 +152,7 @@ func (a *API) readChat(p *wire.Principal, b *ChatRequest) (*chatOrder, error) {
 	if c.talk, err = readMessages(b.Messages); err != nil {
 		return nil, err
 	}
+	c.warnings = append(c.warnings, c.talk.warnings...)
 	if b.MaxTokens != nil && b.MaxCompletionTokens != nil && *b.MaxTokens != *b.MaxCompletionTokens {
 		return nil, conflict("max_completion_tokens", "max_tokens")
 	}

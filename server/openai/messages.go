@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"runner/chattemplate"
@@ -48,8 +49,9 @@ type Message struct {
 //
 //openapi:request ContentPart
 type Part struct {
-	// The type of the part. `refusal` is only for assistant messages. Images, audio and files are refused.
-	Type string `json:"type" api:"=text,refusal required"`
+	// The type of the part: `text`, or `refusal` in assistant messages. An image, a file or another part is refused in
+	// the last message; elsewhere a note takes its place, with the warning `media_skipped`.
+	Type string `json:"type" api:"required"`
 	// The text, if the type is `text`.
 	Text *string `json:"text"`
 	// The text, if the type is `refusal`.
@@ -89,6 +91,7 @@ type conversation struct {
 	sealed   []contract.Carried
 	// instructions are the instructions in messages, by the index of the message.
 	instructions map[int][]delegation.Instruction
+	warnings     wire.Warnings
 }
 
 // readMessages reads the messages of a conversation.
@@ -117,7 +120,7 @@ func (c *conversation) read(i int, path string, m *Message, called map[string]bo
 	if err != nil {
 		return err
 	}
-	if to.Content, err = readContent(m.Content, path+".content", to.Role == chattemplate.Assistant); err != nil {
+	if to.Content, err = c.content(i, m.Content, path+".content"); err != nil {
 		return err
 	}
 	if m.Name != nil && *m.Name != "" {
@@ -211,8 +214,10 @@ func readCall(path string, m *MessageToolCall) (call chattemplate.ToolCall, err 
 	return call, nil
 }
 
-// readContent reads a message's text. It joins the texts of parts with line breaks, as other servers do.
-func readContent(raw json.RawMessage, path string, assistant bool) (string, error) {
+// content reads the text of message i. It joins the texts of parts with line breaks, as other servers do.
+func (c *conversation) content(i int, raw json.RawMessage, path string) (string, error) {
+	role := c.messages[i].Role
+	assistant := role == chattemplate.Assistant
 	switch {
 	case !wire.Given(raw) && assistant:
 		return "", nil
@@ -221,7 +226,11 @@ func readContent(raw json.RawMessage, path string, assistant bool) (string, erro
 	}
 	var texts []string
 	err := wire.TextOrEach(path, raw, func(s string) { texts = []string{s} }, func(path string, p *Part) error {
-		text, err := readPart(path, p, assistant)
+		var unread *wire.Warnings // nil where what cannot be read is refused
+		if role != chattemplate.User || i+1 < len(c.messages) {
+			unread = &c.warnings
+		}
+		text, err := readPart(path, p, assistant, unread)
 		texts = append(texts, text)
 		return err
 	})
@@ -231,7 +240,10 @@ func readContent(raw json.RawMessage, path string, assistant bool) (string, erro
 	return strings.Join(texts, "\n"), err
 }
 
-func readPart(path string, p *Part, assistant bool) (string, error) {
+// media are the types of parts that this API has and that are not text.
+var media = []string{"image_url", "input_audio", "file", "video_url", "audio_url"}
+
+func readPart(path string, p *Part, assistant bool, unread *wire.Warnings) (string, error) {
 	text := p.Text
 	switch p.Type {
 	case "text":
@@ -240,12 +252,16 @@ func readPart(path string, p *Part, assistant bool) (string, error) {
 			return "", wire.Invalid(path+".type", "only an assistant's message has refusals")
 		}
 		text = p.Refusal
-	case "image_url", "input_audio", "file", "video_url", "audio_url":
-		return "", wire.Unsupported(path+"."+p.Type, "models here read text only")
 	case "":
 		return "", wire.Invalid(path+".type", "it is missing; text is known")
 	default:
-		return "", wire.Unsupported(path+".type", "%q is not known here; text is", wire.Clip(p.Type))
+		if unread == nil && !slices.Contains(media, p.Type) {
+			return "", wire.Unsupported(path+".type", "%q is not known here; text is", wire.Clip(p.Type))
+		}
+		if unread == nil {
+			return "", wire.Unsupported(path+"."+p.Type, "models here read text only")
+		}
+		return contract.Unread(unread, path, p.Type), nil
 	}
 	if text == nil {
 		return "", wire.Invalid(path+"."+p.Type, "it is missing")

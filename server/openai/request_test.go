@@ -549,3 +549,20 @@ func checkRefusal(t *testing.T, text string, err error) {
 		t.Fatalf("%q: %v", text, err)
 	}
 }
+
+// An image in a history does not end a conversation: a note takes its place.
+func TestImagesInAHistoryAreNoted(t *testing.T) {
+	image := `[{"type":"text","text":"see"},{"type":"image_url","image_url":{"url":"x"}},{"type":"hologram"}]`
+	for name, messages := range map[string]string{
+		"of the user": `{"role":"user","content":` + image + `},{"role":"user","content":"go on"}`,
+		"of a tool": `{"role":"assistant","tool_calls":[{"id":"a","type":"function",` +
+			`"function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":` + image + `}`,
+	} {
+		c := ordered(t, `{"messages":[`+messages+`]}`)
+		said := fmt.Sprint(c.talk.messages)
+		if len(c.warnings) != 1 || c.warnings[0].Code != "media_skipped" || !strings.Contains(said, "see\n[image_url: ") ||
+			!strings.Contains(said, "[hologram: ") {
+			t.Errorf("%s: warnings %v, messages %s", name, c.warnings, said)
+		}
+	}
+}

@@ -34,13 +34,16 @@ const (
 		`"strict":false},{"type":"web_search"}]`
 	anthropicTool = `,"max_tokens":200` + namedTool
 	cutTool       = `,"max_tokens":40` + namedTool
-	namedTool     = `,"tools":[{"name":"look","input_schema":{"type":"object"}},{"type":"bash_20250124","name":"bash"}]`
+	namedTool     = `,"tools":[{"name":"look","input_schema":{"type":"object"}},{"type":"web_search_1","name":"web"}]`
 	aguiTool      = `,"tools":[{"name":"look","description":"Looks.","parameters":{"type":"object"}}]`
 	sealIt        = `,"reasoning_seal":true`
 	customTool    = `,"tools":[{"type":"custom","custom":{"name":"patch"}}]`
 	// customResponse has a grammar.
 	customResponse = `{"input":"Patch it.","tools":[{"type":"custom","name":"patch","description":"Patches.","format":` +
 		`{"type":"grammar","syntax":"lark","definition":"start: (/[+-].*/ LF?)+\n%import common.LF"}}]`
+	// grouped are tools of a namespace.
+	grouped = `,"tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"look"},` +
+		`{"type":"custom","name":"patch"}]}]}`
 	traceIt = `,"reasoning_encrypt":true`
 	// The user's specialist, and permission for the model to call one.
 	delegateIt  = `,"reasoning":"full","delegation":{"agent_prompt":"You check sums."}`
@@ -123,7 +126,7 @@ var exchanges = []struct{ method, path, body, header string }{
 	{"POST", "/v1/messages", says(cut, cutTool+`,"stream":true`), ""}, {"POST", "/v1/messages", says(cut, cutTool), ""},
 	{"POST", "/v1/messages",
 		`{"model":"broken","stream":true,"max_tokens":200,"messages":[{"role":"user","content":"What is 17 + 25?"}]}`, ""},
-	{"POST", "/v1/messages/count_tokens", says(question, ""), ""},
+	{"POST", "/v1/messages/count_tokens", says(question, ""), ""}, {"GET", "/api/hello", "", ""},
 
 	{"POST", "/api/chat",
 		says(question, `,"stream":false,"think":true,"logprobs":true,"top_logprobs":2,"options":{"num_ctx":100000}`), ""},
@@ -143,6 +146,8 @@ var exchanges = []struct{ method, path, body, header string }{
 	{"GET", "/api/version", "", ""},
 	{"POST", "/v1/chat/completions", says(patchIt, customTool), ""},
 	{"POST", "/v1/chat/completions", says(patchIt, customTool+`,"stream":true`), ""},
+	{"POST", "/v1/responses", `{"input":"Look in n."` + grouped, ""},
+	{"POST", "/v1/responses", `{"input":"Patch in n."` + grouped, ""},
 	{"POST", "/v1/responses", customResponse + `}`, ""}, {"POST", "/v1/responses", customResponse + `,"stream":true}`, ""},
 	{"POST", "/api/pull", `{"model":"demo"}`, ""}, {"POST", "/api/pull", `{"model":"demo","stream":false}`, ""},
 

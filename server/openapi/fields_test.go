@@ -56,6 +56,7 @@ var types = map[string]map[string]described{
 	"../openai/responses": {
 		"FunctionTool.MarshalJSON.1": {answered, "ResponseCustomTool"},
 		"FunctionTool.MarshalJSON.2": {answered, "ResponseToolEcho"},
+		"FunctionTool.MarshalJSON.3": {answered, "ResponseNamespace"},
 		"rawPart":                    {asked, "ResponseInputPart"},
 		"readType.typed":             {partial, "ResponseInputItem"},
 		"wantsStream.body":           {elsewhere, "a body of GET, for one client, beside the parameter stream"},

@@ -84,6 +84,8 @@ func script() fake.Config {
 					`"confidence":0.5}</rationale>`,
 				"", "look", `{"q":"a"}`)},
 		fake.Reply{After: wiretest.Ask(patchIt), Say: wiretest.Call("I patch.", "", "patch", `{"input":"+a\n-\"b\""}`)},
+		fake.Reply{After: wiretest.Ask("Look in n."), Say: wiretest.Call("", "", "n__look", `{}`)},
+		fake.Reply{After: wiretest.Ask("Patch in n."), Say: wiretest.Call("", "", "n__patch", `{"input":"+a"}`)},
 		fake.Reply{After: wiretest.Ask(handOver), Say: wiretest.Call("", "", "delegate_internal_reasoning",
 			`{"agent_prompt":"Look it up."}`)},
 		fake.Reply{After: "</delegate-reasoning><|end|><|start|>assistant", Say: wiretest.Call("I look.", "", "look",

@@ -164,7 +164,9 @@ func (a *assembler) call(c *FunctionCall) {
 	if c.Type == typeCustom {
 		arguments = contract.FreeInput(arguments)
 	}
-	t.ToolCalls = append(t.ToolCalls, chattemplate.ToolCall{ID: c.CallID, Name: c.Name, Arguments: arguments})
+	t.ToolCalls = append(t.ToolCalls, chattemplate.ToolCall{
+		ID: c.CallID, Name: fullName(c.Namespace, c.Name), Arguments: arguments,
+	})
 	a.calls[c.CallID] = true
 }
 

@@ -277,6 +277,68 @@ func TestCustomTools(t *testing.T) {
 	}
 }
 
+// The tools of a namespace are offered under names with the namespace. Calls have both apart, and are accepted so.
+func TestNamespaces(t *testing.T) {
+	call := fake.Reply{After: wiretest.Ask("Look."), Say: wiretest.Call("", "", "mcp__files__read", `{"path":"a"}`)}
+	after := fake.Reply{Prompt: "functions.mcp__files__read", After: "done<|end|><|start|>assistant",
+		Say: wiretest.Think("", "It is read.")}
+	f := start(t, Config{}, fake.Config{}, call, after)
+	read := object{"type": "function", "name": "read", "description": nil, "strict": false,
+		"parameters": object{"type": "object", "properties": object{"path": object{"type": "string"}}}}
+	group := object{"type": "namespace", "name": "mcp__files__", "description": "Files.", "tools": []any{read}}
+	other := object{"type": "namespace", "name": "mcp__web", "description": nil, "tools": []any{read}}
+	choice := object{"type": "function", "namespace": "mcp__files__", "name": "read"}
+	ask := object{"input": "Look.", "tools": []any{group, other}, "tool_choice": choice}
+	whole := f.post(t, body(t, ask))
+	ask["stream"] = true
+	events := f.stream(t, "POST", "/v1/responses", body(t, ask))
+	for name, got := range map[string]object{"whole": whole, "streamed": events[len(events)-1]["response"].(object)} {
+		if encode(t, items(got)) != `["function_call"]` {
+			t.Fatalf("%s: response %v", name, got)
+		}
+		c := item(got, 0)
+		if c["namespace"] != "mcp__files__" || c["name"] != "read" || c["arguments"] != `{"path":"a"}` {
+			t.Errorf("%s: call %v", name, c)
+		}
+		if encode(t, got["tools"]) != encode(t, []any{group, other}) {
+			t.Errorf("%s: tools %v", name, got["tools"])
+		}
+		output := object{"type": "function_call_output", "call_id": c["call_id"], "output": "done"}
+		next := f.post(t, body(t, object{"input": []any{object{"role": "user", "content": "Look."}, c, output},
+			"tools": []any{group, other}}))
+		if partText(item(next, 0), "content", 0) != "It is read." {
+			t.Errorf("%s: response %v", name, next)
+		}
+	}
+	allowed := object{"type": "allowed_tools", "mode": "auto", "tools": []any{choice}}
+	f.post(t, body(t, object{"tools": []any{group}, "tool_choice": allowed}))
+	for _, refused := range []object{
+		{"tools": []any{other}, "tool_choice": choice}, {"tools": []any{other}, "tool_choice": allowed},
+		{"tools": []any{object{"type": "namespace", "tools": []any{read}}}}, {"tools": []any{group, group}},
+	} {
+		f.refused(t, "POST", "/v1/responses", body(t, refused), 400)
+	}
+}
+
+// An image in a history does not end a conversation.
+func TestImagesInAHistoryAreNoted(t *testing.T) {
+	f := start(t, Config{}, fake.Config{}, usual()...)
+	image := object{"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}
+	ask := object{"role": "user", "content": question}
+	f.refused(t, "POST", "/v1/responses",
+		body(t, object{"input": []any{object{"role": "user", "content": []any{image}}}}), 400)
+	for name, history := range map[string][]any{
+		"of the user": {object{"role": "user", "content": []any{image}}, ask},
+		"of a tool": {object{"type": "function_call", "call_id": "c", "name": "view", "arguments": "{}"},
+			object{"type": "function_call_output", "call_id": "c", "output": []any{image}}},
+	} {
+		got := f.post(t, body(t, object{"input": history}))
+		if w := encode(t, got["warnings"]); !strings.Contains(w, "media_skipped") {
+			t.Errorf("%s: warnings %s", name, w)
+		}
+	}
+}
+
 // A function without strict is strict if that is possible; otherwise there is a warning. If a function says strict and
 // that is impossible, it is refused.
 func TestStrictTools(t *testing.T) {
@@ -337,7 +399,7 @@ func TestUnknownTypesAreSkipped(t *testing.T) {
 			object{"type": "compaction"}, object{"role": "user", "content": question},
 		},
 		"tools": []any{
-			object{"type": "web_search", "name": 7}, object{"type": "namespace", "parameters": "x"},
+			object{"type": "web_search", "name": 7}, object{"type": "tool_search", "parameters": "x"},
 			object{"type": "function", "name": "look", "parameters": object{"type": "object"}},
 		},
 	}))
@@ -347,7 +409,7 @@ func TestUnknownTypesAreSkipped(t *testing.T) {
 	}
 	items := `5 input items were left out because their types are not known here: ` +
 		`"local_shell_call", "local_shell_call_output", "compaction", "computer_call"`
-	tools := `2 tools were left out because their types are not known here: "web_search", "namespace"`
+	tools := `2 tools were left out because their types are not known here: "web_search", "tool_search"`
 	if got["status"] != statusCompleted || len(warned) != 2 || warned[CodeItemSkipped] != items ||
 		warned[CodeToolSkipped] != tools {
 		t.Errorf("%v, warnings %v", got["status"], warned)

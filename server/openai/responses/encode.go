@@ -30,6 +30,8 @@ type encoder struct {
 	carries bool
 	// custom are the names of the tools whose calls are free text.
 	custom map[string]bool
+	// groups are the tools of namespaces, by the names that the model knows.
+	groups map[string]grouped
 	clock  func() int64
 
 	ending contract.Ending
@@ -172,6 +174,9 @@ func (e *encoder) start(ev *reasoning.Event) {
 	case reasoning.ToolCall:
 		c := &FunctionCall{Type: typeCall, Status: statusInProgress, CallID: ev.Call.ID, Name: ev.Call.Name}
 		name := "response.function_call_arguments"
+		if g, ok := e.groups[ev.Call.Name]; ok {
+			c.Namespace, c.Name = g.namespace, g.name
+		}
 		if e.custom[ev.Call.Name] {
 			name, c.Type = "response.custom_tool_call_input", typeCustom
 		}

@@ -8,6 +8,7 @@ import (
 
 	"runner/chattemplate"
 	"runner/reasoning/seal"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
@@ -49,6 +50,8 @@ type rawItem struct {
 	CallID *string `json:"call_id" api:"[..256]|null"`
 	// The name of the function that was called.
 	Name *string `json:"name" api:"[..256]|null"`
+	// The namespace of the function, if it has one.
+	Namespace *string `json:"namespace" api:"[..256]|null"`
 	// The arguments as the model wrote them.
 	Arguments *string `json:"arguments" api:"|null"`
 	// The text of a call of a custom tool.
@@ -88,7 +91,8 @@ func (q *asked) input() error {
 	var skipped kinds
 	for i, raw := range list {
 		path := wire.Index("input", i)
-		item, kind, err := readItem(path, raw)
+		q.last = i+1 == len(list)
+		item, kind, err := q.readItem(path, raw)
 		switch {
 		case err != nil:
 			return err
@@ -126,7 +130,7 @@ func (k *kinds) of(things string) string {
 
 // readItem reads one item and its type. The item is nil if the type is unknown. Conversations that began on another
 // server contain records of tools that this one does not have; the messages around them say what matters.
-func readItem(path string, raw json.RawMessage) (item Item, kind string, err error) {
+func (q *asked) readItem(path string, raw json.RawMessage) (item Item, kind string, err error) {
 	typed, err := readType(path, raw)
 	if err != nil {
 		return nil, "", err
@@ -134,7 +138,7 @@ func readItem(path string, raw json.RawMessage) (item Item, kind string, err err
 	if typed != nil && !slices.Contains(itemTypes, *typed) {
 		return nil, *typed, nil
 	}
-	item, err = readKnown(path, raw)
+	item, err = q.readKnown(path, raw)
 	return item, "", err
 }
 
@@ -153,7 +157,7 @@ var itemTypes = []string{
 }
 
 // readKnown reads an item with a known type or without a type.
-func readKnown(path string, raw json.RawMessage) (Item, error) {
+func (q *asked) readKnown(path string, raw json.RawMessage) (Item, error) {
 	var r rawItem
 	if err := wire.Object(path, raw, &r); err != nil {
 		return nil, err
@@ -171,13 +175,13 @@ func readKnown(path string, raw json.RawMessage) (Item, error) {
 	}
 	switch kind {
 	case typeMessage:
-		return readMessage(path, id, &r)
+		return q.readMessage(path, id, &r)
 	case typeReasoning:
 		return readReasoning(path, id, &r)
 	case typeCall:
 		return readCall(path, id, &r)
 	case typeCallOutput, typeCustomOutput:
-		return readCallOutput(path, id, kind, &r)
+		return q.readCallOutput(path, id, kind, &r)
 	case typeCustom:
 		return readCustomCall(path, id, &r)
 	case typeItemReference:
@@ -189,7 +193,7 @@ func readKnown(path string, raw json.RawMessage) (Item, error) {
 	return nil, wire.Invalid(path+".type", "%q is not known", wire.Clip(kind)) // readItem has left it out
 }
 
-func readMessage(path, id string, r *rawItem) (Item, error) {
+func (q *asked) readMessage(path, id string, r *rawItem) (Item, error) {
 	m := &Message{ID: id, Type: typeMessage, Status: statusCompleted}
 	if r.Role != nil {
 		m.Role = *r.Role
@@ -206,24 +210,33 @@ func readMessage(path, id string, r *rawItem) (Item, error) {
 		return nil, wire.Invalid(path+".role", "it takes user, assistant, system or developer")
 	}
 	var err error
-	m.Content, err = readParts(path+".content", r.Content, plain)
+	m.Content, err = readParts(path+".content", r.Content, plain, q.unread(m.Role == string(chattemplate.User)))
 	return m, err
 }
 
 // readParts reads content that is a string or a list of parts. plain is the type of the part for a string, and for
-// parts that mean the same.
-func readParts(path string, raw json.RawMessage, plain string) ([]Part, error) {
+// parts that mean the same. unread gets a warning about parts that are not text; if it is nil, they are refused.
+func readParts(path string, raw json.RawMessage, plain string, unread *wire.Warnings) ([]Part, error) {
 	if !wire.Given(raw) {
 		return nil, wire.Invalid(path, "it takes a text or a list of parts; it is missing")
 	}
 	parts := []Part{}
 	err := wire.TextOrEach(path, raw, func(s string) { parts = append(parts, Part{Type: plain, Text: s}) },
 		func(path string, p *rawPart) error {
-			part, err := p.read(path, plain)
+			part, err := p.read(path, plain, unread)
 			parts = append(parts, part)
 			return err
 		})
 	return parts, err
+}
+
+// unread returns what gets warnings about parts of the item that are not text. It is nil in the last item if that is
+// said by the user, because the model would answer without having seen the part.
+func (q *asked) unread(said bool) *wire.Warnings {
+	if said && q.last {
+		return nil
+	}
+	return &q.warnings
 }
 
 // rawPart is a part before its type is known.
@@ -233,7 +246,7 @@ type rawPart struct {
 	Refusal json.RawMessage `json:"refusal"`
 }
 
-func (p *rawPart) read(path, plain string) (Part, error) {
+func (p *rawPart) read(path, plain string, unread *wire.Warnings) (Part, error) {
 	switch p.Type {
 	case partInput, partOutput, "text":
 		said, err := wire.Text(path+".text", p.Text)
@@ -245,7 +258,10 @@ func (p *rawPart) read(path, plain string) (Part, error) {
 		said, err := wire.Text(path+".refusal", p.Refusal)
 		return Part{Type: partRefusal, Text: said}, err
 	}
-	return Part{}, wire.Unsupported(path+".type", "the models here read text only; use input_text or output_text")
+	if unread == nil {
+		return Part{}, wire.Unsupported(path+".type", "the models here read text only; use input_text or output_text")
+	}
+	return Part{Type: plain, Text: contract.Unread(unread, path, p.Type)}, nil
 }
 
 func readReasoning(path, id string, r *rawItem) (Item, error) {
@@ -294,7 +310,10 @@ func readCall(path, id string, r *rawItem) (Item, error) {
 		}
 		*f.to = *f.value
 	}
-	if !chattemplate.ValidName(c.Name) {
+	if r.Namespace != nil {
+		c.Namespace = *r.Namespace
+	}
+	if !chattemplate.ValidName(fullName(c.Namespace, c.Name)) {
 		return nil, wire.Invalid(path+".name", chattemplate.NameAdvice)
 	}
 	return c, nil
@@ -314,13 +333,13 @@ func readCustomCall(path, id string, r *rawItem) (Item, error) {
 	return item, nil
 }
 
-func readCallOutput(path, id, kind string, r *rawItem) (Item, error) {
+func (q *asked) readCallOutput(path, id, kind string, r *rawItem) (Item, error) {
 	o := &FunctionCallOutput{ID: id, Type: kind, Status: statusCompleted, Output: r.Output}
 	if r.CallID == nil || *r.CallID == "" {
 		return nil, wire.Invalid(path+".call_id", "it names the call; it is missing")
 	}
 	o.CallID = *r.CallID
-	parts, err := readParts(path+".output", r.Output, partInput)
+	parts, err := readParts(path+".output", r.Output, partInput, q.unread(false))
 	if err != nil {
 		return nil, err
 	}

@@ -109,6 +109,8 @@ type FunctionCall struct {
 	CallID string `json:"call_id"`
 	// The name of the function.
 	Name string `json:"name"`
+	// The namespace of the function, if it has one.
+	Namespace string `json:"namespace,omitempty"`
 	// The arguments as the model wrote them, usually a JSON object.
 	Arguments string `json:"arguments"`
 }
@@ -128,6 +130,8 @@ type customCall struct {
 	CallID string `json:"call_id"`
 	// The name of the tool.
 	Name string `json:"name"`
+	// The namespace of the tool, if it has one.
+	Namespace string `json:"namespace,omitempty"`
 	// The text.
 	Arguments string `json:"input"`
 }

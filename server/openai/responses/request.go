@@ -3,6 +3,7 @@ package responses
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"runner/chattemplate"
 	"runner/generation"
@@ -106,13 +107,15 @@ type TextRequest struct {
 	Verbosity *string `json:"verbosity" api:"=low,medium,high"`
 }
 
-// FunctionTool is a function that the model may call, or a custom tool, whose argument is free text.
+// FunctionTool is a function that the model may call, a custom tool, whose argument is free text, or a namespace with
+// such tools.
 //
 //openapi:request ResponseTool
 type FunctionTool struct {
-	// `function`, or `custom` for a tool whose argument is free text. Tools of other types are ignored with the warning
-	// `tool_skipped`.
-	Type string `json:"type" api:"required example=function,custom"`
+	// `function`, `custom` for a tool whose argument is free text, or `namespace` for a group of tools. Tools of other
+	// types are ignored with the warning `tool_skipped`. The model sees a namespace before the names of its tools. Calls
+	// have both apart.
+	Type string `json:"type" api:"required example=function,custom,namespace"`
 	// 1 to 256 bytes without white space, control characters, and angle, square and curly brackets. Names must be
 	// unique.
 	Name string `json:"name" api:"[..256]"`
@@ -123,11 +126,18 @@ type FunctionTool struct {
 	// Make the arguments match `parameters`. If this is left out, they match if the schema is supported.
 	Strict *bool           `json:"strict" api:"|null default=true"`
 	Format json.RawMessage `json:"format" api:"#CustomFormat"`
+	// The tools of a namespace. It contains no other namespace.
+	Tools []json.RawMessage `json:"tools" api:"[..1024]#ResponseTool"`
+
+	// path is the tool's place in the request. full is its name for the model. group are the tools of a namespace.
+	path, full string
+	group      []*FunctionTool
 }
 
 // MarshalJSON writes the fields that a tool of its type has.
 func (t FunctionTool) MarshalJSON() ([]byte, error) {
-	if t.Type == typeCustomTool {
+	switch t.Type {
+	case typeCustomTool:
 		format := t.Format
 		if !wire.Given(format) {
 			format = json.RawMessage(`{"type":"text"}`)
@@ -138,18 +148,39 @@ func (t FunctionTool) MarshalJSON() ([]byte, error) {
 			Description *string         `json:"description"`
 			Format      json.RawMessage `json:"format"`
 		}{t.Type, t.Name, t.Description, format})
+	case "function":
+		return json.Marshal(struct {
+			Type        string          `json:"type"`
+			Name        string          `json:"name"`
+			Description *string         `json:"description"`
+			Parameters  json.RawMessage `json:"parameters"`
+			Strict      *bool           `json:"strict"`
+		}{t.Type, t.Name, t.Description, t.Parameters, t.Strict})
 	}
 	return json.Marshal(struct {
 		Type        string          `json:"type"`
 		Name        string          `json:"name"`
 		Description *string         `json:"description"`
-		Parameters  json.RawMessage `json:"parameters"`
-		Strict      *bool           `json:"strict"`
-	}{t.Type, t.Name, t.Description, t.Parameters, t.Strict})
+		Tools       []*FunctionTool `json:"tools"`
+	}{t.Type, t.Name, t.Description, t.group})
 }
 
 // typeCustomTool is the type of tools whose argument is free text.
 const typeCustomTool = "custom"
+
+// typeNamespace is the type of groups of tools. Codex sends the tools of each MCP server in one.
+const typeNamespace = "namespace"
+
+// fullName returns the name by which the model knows a tool of a namespace.
+func fullName(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return strings.TrimSuffix(namespace, "__") + "__" + name
+}
+
+// grouped is the name of a tool of a namespace as its client knows it.
+type grouped struct{ namespace, name string }
 
 // asked is a request that has been read, before its conversation and model are looked up.
 type asked struct {
@@ -157,14 +188,17 @@ type asked struct {
 	contract contract.Asked
 	request  generation.Request
 	items    []entry
+	// last says that the last item is being read.
+	last     bool
 	warnings wire.Warnings
-	tools    []FunctionTool
-	// custom are the names of the custom tools among them.
+	tools    []*FunctionTool
+	// custom are the full names of the custom tools among them. groups has those of the tools of namespaces.
 	custom    map[string]bool
+	groups    map[string]grouped
 	store     bool
 	truncates bool
-	// loose lists the tools that are strict only because nothing was said, by their place in the request.
-	loose []int
+	// loose lists the tools that are strict only because nothing was said.
+	loose []*FunctionTool
 	// text is the form as the response repeats it.
 	text TextEcho
 }
@@ -239,56 +273,80 @@ func (q *asked) reasoning() error {
 }
 
 // readTools reads the functions.
-func (q *asked) readTools() error {
-	q.request.Tools, q.tools = nil, []FunctionTool{}
+func (q *asked) readTools() (err error) {
+	q.request.Tools, q.custom, q.groups = nil, map[string]bool{}, map[string]grouped{}
 	var skipped kinds
-	for i, raw := range q.wire.Tools {
-		path := wire.Index("tools", i)
-		kind, err := readType(path, raw)
-		if err != nil {
-			return err
-		}
-		if kind != nil && *kind != "function" && *kind != typeCustomTool {
-			skipped.add(*kind)
-			continue
-		}
-		var t FunctionTool
-		if err := wire.Object(path, raw, &t); err != nil {
-			return err
-		}
-		if kind == nil {
-			return wire.Invalid(path+".type", "it is missing")
-		}
-		tool := chattemplate.Tool{Name: t.Name}
-		if t.Type == typeCustomTool {
-			custom := contract.CustomTool{Name: t.Name, Description: t.Description, Format: t.Format}
-			if tool, err = custom.Tool(path); err != nil {
-				return err
-			}
-			if q.custom == nil {
-				q.custom = map[string]bool{}
-			}
-			q.custom[t.Name] = true
-		} else {
-			tool.Parameters = t.Parameters
-			if t.Strict == nil {
-				q.loose = append(q.loose, len(q.tools))
-				t.Strict = new(true)
-			}
-			if tool.Strict = *t.Strict && wire.Given(t.Parameters); t.Description != nil {
-				tool.Description = *t.Description
-			}
-		}
-		if err := contract.AddTool(&q.request, path, path+".parameters", tool); err != nil {
-			return err
-		}
-		q.tools = append(q.tools, t)
+	if q.tools, err = q.readGroup("tools", q.wire.Tools, "", &skipped); err != nil {
+		return err
 	}
 	if skipped.count > 0 {
 		q.warnings.Add(CodeToolSkipped, skipped.of("tools"))
 	}
 	q.request.SingleCall = !is(q.wire.ParallelToolCalls, true)
 	return nil
+}
+
+// readGroup reads the tools of a namespace, or those outside.
+func (q *asked) readGroup(at string, list []json.RawMessage, namespace string, skipped *kinds) ([]*FunctionTool, error) {
+	group := []*FunctionTool{}
+	for i, raw := range list {
+		path := wire.Index(at, i)
+		kind, err := readType(path, raw)
+		if err != nil {
+			return nil, err
+		}
+		if kind == nil {
+			return nil, wire.Invalid(path+".type", "it is missing")
+		}
+		isGroup := *kind == typeNamespace && namespace == ""
+		if *kind != "function" && *kind != typeCustomTool && !isGroup {
+			skipped.add(*kind)
+			continue
+		}
+		t := &FunctionTool{path: path}
+		if err := wire.Object(path, raw, t); err != nil {
+			return nil, err
+		}
+		if isGroup {
+			if t.Name == "" {
+				return nil, wire.Invalid(path+".name", "it is missing")
+			}
+			t.group, err = q.readGroup(path+".tools", t.Tools, t.Name, skipped)
+		} else {
+			t.full = fullName(namespace, t.Name)
+			if namespace != "" {
+				q.groups[t.full] = grouped{namespace, t.Name}
+			}
+			err = q.readTool(t)
+		}
+		if err != nil {
+			return nil, err
+		}
+		group = append(group, t)
+	}
+	return group, nil
+}
+
+// readTool offers a function or a custom tool to the model.
+func (q *asked) readTool(t *FunctionTool) (err error) {
+	tool := chattemplate.Tool{Name: t.full}
+	if t.Type == typeCustomTool {
+		custom := contract.CustomTool{Name: t.full, Description: t.Description, Format: t.Format}
+		if tool, err = custom.Tool(t.path); err != nil {
+			return err
+		}
+		q.custom[t.full] = true
+	} else {
+		tool.Parameters = t.Parameters
+		if t.Strict == nil {
+			q.loose = append(q.loose, t)
+			t.Strict = new(true)
+		}
+		if tool.Strict = *t.Strict && wire.Given(t.Parameters); t.Description != nil {
+			tool.Description = *t.Description
+		}
+	}
+	return contract.AddTool(&q.request, t.path, t.path+".parameters", tool)
 }
 
 // choice is the object form of tool_choice.
@@ -299,6 +357,8 @@ type choice struct {
 	Type string `json:"type" api:"=function,custom,allowed_tools required"`
 	// The name of the function.
 	Name string `json:"name"`
+	// The namespace of the function.
+	Namespace string `json:"namespace"`
 	// Whether the model may or must call one of the allowed tools.
 	Mode string `json:"mode" api:"=auto,required"`
 	// The allowed tools.
@@ -326,7 +386,7 @@ func (q *asked) toolChoice() error {
 	}
 	switch c.Type {
 	case "function", typeCustomTool:
-		r.ToolChoice, r.ToolName = generation.ToolChoiceFunction, c.Name
+		r.ToolChoice, r.ToolName = generation.ToolChoiceFunction, fullName(c.Namespace, c.Name)
 		return nil
 	case "allowed_tools":
 		return q.allowTools(&c)
@@ -345,10 +405,11 @@ func (q *asked) allowTools(c *choice) error {
 		if t.Type != "function" && t.Type != typeCustomTool {
 			return nil // as in tools, where they were left out with a warning
 		}
-		if !slices.ContainsFunc(q.tools, func(o FunctionTool) bool { return o.Name == t.Name }) {
+		full := fullName(t.Namespace, t.Name)
+		if !slices.ContainsFunc(q.request.Tools, func(o chattemplate.Tool) bool { return o.Name == full }) {
 			return wire.Invalid(path+".name", "tools has no tool with this name")
 		}
-		allowed[t.Name] = true
+		allowed[full] = true
 		return nil
 	})
 	q.request.ToolChoice = generation.ToolChoice(c.Mode)

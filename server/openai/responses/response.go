@@ -66,7 +66,7 @@ type Response struct {
 	// As in the request.
 	ToolChoice json.RawMessage `json:"tool_choice" api:"string|{}"`
 	// The functions that the model was offered.
-	Tools []FunctionTool `json:"tools" api:"[]#ResponseEchoedTool"`
+	Tools []*FunctionTool `json:"tools" api:"[]#ResponseEchoedTool"`
 	// As in the request.
 	TopLogprobs int `json:"top_logprobs"`
 	// The value that was used.

@@ -212,21 +212,20 @@ func (t *turn) assemble(ctx context.Context) error {
 // for strict.
 func (t *turn) loosen(ctx context.Context) {
 	q := t.asked
-	for _, i := range q.loose {
-		tool := &q.tools[i]
+	for _, tool := range q.loose {
 		if !wire.Given(tool.Parameters) || t.model.CheckTool(ctx,
-			chattemplate.Tool{Name: tool.Name, Parameters: tool.Parameters}) == nil {
+			chattemplate.Tool{Name: tool.full, Parameters: tool.Parameters}) == nil {
 			continue
 		}
 		no := false
 		tool.Strict = &no
 		for j := range t.request.Tools {
-			if t.request.Tools[j].Name == tool.Name {
+			if t.request.Tools[j].Name == tool.full {
 				t.request.Tools[j].Strict = false
 			}
 		}
 		q.warnings.Add(CodeStrictUnavailable,
-			"the parameters of "+wire.Index("tools", i)+" cannot be enforced; set strict to true to get the reason")
+			"the parameters of "+tool.path+" cannot be enforced; set strict to true to get the reason")
 	}
 }
 
@@ -273,7 +272,7 @@ func plain(f float32) float64 {
 func (t *turn) begin(emit func(name string, event any) error) {
 	t.enc = &encoder{
 		resp: t.response, emit: emit, newID: t.api.cfg.NewID, homeID: t.homeID, carries: t.asked.contract.Seal,
-		custom: t.asked.custom, clock: func() int64 { return t.api.cfg.Clock().Unix() },
+		custom: t.asked.custom, groups: t.asked.groups, clock: func() int64 { return t.api.cfg.Clock().Unix() },
 	}
 	t.enc.To = t.enc.take
 	t.free = contract.FreeCalls{Names: t.asked.custom, To: t.enc.push}
