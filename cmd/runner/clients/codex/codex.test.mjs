@@ -1,5 +1,5 @@
-// Tests with OpenAI's coding agent Codex against the Responses API: a turn with a tool, a resumed session, and a prompt
-// that does not fit.
+// Tests with OpenAI's coding agent Codex against the Responses API: a turn with a tool, a resumed session, a tool of an
+// MCP server, and a prompt that does not fit.
 import { after, before, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { tmpdir } from 'node:os';
 import { Server } from '../node/lib/server.mjs';
 
-const program = new URL('node_modules/.bin/codex', import.meta.url).pathname;
+const bin = (name) => new URL(`node_modules/.bin/${name}`, import.meta.url).pathname;
 const command = 'echo forty-two';
 const short = { type: 'json_schema', name: 'short', strict: true, schema: { enum: ['forty-two'] } };
 
@@ -19,7 +19,7 @@ const short = { type: 'json_schema', name: 'short', strict: true, schema: { enum
 // prompt of this size. So the relay limits the reasoning and the answer.
 class Relay {
   turns = [];
-  call = false;
+  call = null;
 
   static async start(target) {
     const r = new Relay();
@@ -39,7 +39,7 @@ class Relay {
       Object.assign(sent, { temperature: 0, reasoning: { ...sent.reasoning, max_tokens: 100 }, text: { format: short } });
       const call = this.call && !sent.input.some((item) => item.type === 'function_call_output');
       body = JSON.stringify(call
-        ? { ...sent, tools: sent.tools.map(narrow), tool_choice: { type: 'function', name: 'exec_command' } }
+        ? { ...sent, tools: sent.tools.map((tool) => narrow(tool, this.call)), tool_choice: { type: 'function', ...this.call.choice } }
         : { ...sent, tool_choice: 'none' });
     }
     const headers = { 'content-type': 'application/json', accept: request.headers.accept ?? '*/*' };
@@ -60,11 +60,19 @@ class Relay {
   }
 }
 
-// narrow lets exec_command run only one command, so that nothing else can be run.
-function narrow(tool) {
-  if (tool.name !== 'exec_command') return tool;
-  const parameters = { type: 'object', properties: { cmd: { type: 'string', enum: [command] } }, required: ['cmd'], additionalProperties: false };
-  return { ...tool, parameters, strict: true };
+// shell is a call of Codex's own tool, and echo is one of the MCP server's. Each can be made with these arguments only,
+// so that nothing else can be run.
+const shell = { choice: { name: 'exec_command' }, arguments: { cmd: command } };
+const echo = { choice: { namespace: 'mcp__everything', name: 'echo' }, arguments: { message: 'forty-two' } };
+
+// narrow lets the tool of a call take only the arguments of the call.
+function narrow(tool, call) {
+  if (tool.type === 'namespace' && tool.name === call.choice.namespace) {
+    return { ...tool, tools: tool.tools.map((inner) => narrow(inner, { ...call, choice: { name: call.choice.name } })) };
+  }
+  if (call.choice.namespace || tool.name !== call.choice.name) return tool;
+  const properties = Object.fromEntries(Object.entries(call.arguments).map(([name, value]) => [name, { type: 'string', enum: [value] }]));
+  return { ...tool, parameters: { type: 'object', properties, required: Object.keys(properties), additionalProperties: false }, strict: true };
 }
 
 const eventsOf = (text) => text.split('\n').filter((line) => line.startsWith('data: {')).map((line) => JSON.parse(line.slice(6)));
@@ -88,8 +96,14 @@ base_url = "${url}/v1"
 wire_api = "responses"
 request_max_retries = 0
 stream_max_retries = 0
+[mcp_servers.everything]
+command = "${bin('mcp-server-everything')}"
+default_tools_approval_mode = "approve"
+enabled_tools = ["echo"]
+required = true
+startup_timeout_sec = 60
 `);
-  const child = spawn(program, ['exec', '--skip-git-repo-check', '--json', ...args], {
+  const child = spawn(bin('codex'), ['exec', '--skip-git-repo-check', '--json', ...args], {
     cwd: join(home, 'work'),
     env: { PATH: process.env.PATH, HOME: home, CODEX_HOME: join(home, 'config') },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -98,7 +112,7 @@ stream_max_retries = 0
   let out = '', err = '';
   child.stdout.on('data', (data) => { out += data; });
   child.stderr.on('data', (data) => { err += data; });
-  const timer = setTimeout(() => process.kill(-child.pid, 'SIGKILL'), 150_000);
+  const timer = setTimeout(() => process.kill(-child.pid, 'SIGKILL'), 300_000);
   const status = await new Promise((resolve, reject) => {
     child.once('error', reject);
     child.once('close', resolve);
@@ -117,7 +131,7 @@ test('a turn with a tool, and the resumed session', async () => {
   const server = await Server.start('--ctx-size', '32768');
   const relay = await Relay.start(server.url);
   try {
-    relay.call = true;
+    relay.call = shell;
     const first = await codex(home, relay.url, 'What is 17 + 25?');
     assert.equal(first.status, 0, first.log);
     const ran = first.items.find((item) => item.type === 'command_execution');
@@ -133,7 +147,7 @@ test('a turn with a tool, and the resumed session', async () => {
     assert.ok(sealed[0].encrypted_content, 'the reasoning is sealed');
     assert.deepEqual(dropped(answered), [], 'the sealed reasoning is taken');
 
-    relay.call = false;
+    relay.call = null;
     const second = await codex(home, relay.url, 'resume', '--last', 'And what is 3 + 4?');
     assert.equal(second.status, 0, second.log);
     assert.ok(second.items.some((item) => item.type === 'agent_message'), second.log);
@@ -141,6 +155,30 @@ test('a turn with a tool, and the resumed session', async () => {
     assert.equal(resumed.status, 200);
     assert.equal(itemsOf(resumed, 'reasoning').length, 2, 'a resumed session carries the reasoning of both turns');
     assert.deepEqual(dropped(resumed), []);
+  } finally {
+    relay.stop();
+    await server.stop();
+  }
+});
+
+test('a tool of an MCP server', async () => {
+  const server = await Server.start('--ctx-size', '32768');
+  const relay = await Relay.start(server.url);
+  try {
+    relay.call = echo;
+    const run = await codex(home, relay.url, 'What is 17 + 25?');
+    assert.equal(run.status, 0, run.log);
+    const called = run.items.find((item) => item.type === 'mcp_tool_call');
+    assert.deepEqual([called?.server, called?.tool, called?.status], ['everything', 'echo', 'completed'], run.log);
+    const [asked, answered, ...more] = relay.take();
+    assert.deepEqual(more, []);
+    assert.ok(asked.sent.tools.some((tool) => tool.type === 'namespace'), 'Codex groups the tools of a server');
+    const left = asked.events.at(-1).response.warnings.find(({ code }) => code === 'tool_skipped');
+    assert.doesNotMatch(left?.message ?? '', /namespace/, 'the tools of the server are offered');
+    const [call] = itemsOf(answered, 'function_call');
+    assert.deepEqual([call.namespace, call.name, JSON.parse(call.arguments)], ['mcp__everything', 'echo', echo.arguments]);
+    assert.match(JSON.stringify(itemsOf(answered, 'function_call_output')[0].output), /Echo: forty-two/);
+    assert.deepEqual(dropped(answered), [], 'the sealed reasoning is taken');
   } finally {
     relay.stop();
     await server.stop();
