@@ -154,7 +154,8 @@ func TestTerminalPicture(t *testing.T) {
 	}
 }
 
-// home makes a home folder that has the program as bin/runner, like the repository after make.
+// home makes a home folder that has the program as bin/runner and the results of benchmarks, like the repository after
+// make.
 func home(t *testing.T) string {
 	dir := t.TempDir()
 	program, err := exec.LookPath("runner")
@@ -165,6 +166,16 @@ func home(t *testing.T) string {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(program, filepath.Join(dir, "bin", "runner")); err != nil {
+		t.Fatal(err)
+	}
+	results, err := filepath.Abs(filepath.Join("..", "..", "docs", "benchmarks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "docs"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(results, filepath.Join(dir, "docs", "benchmarks")); err != nil {
 		t.Fatal(err)
 	}
 	return dir
