@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"runner/backend/llamacpp/kernels"
+	"runner/backend/llamacpp/kernels/kernelstest"
 	"runner/testenv"
 )
 
@@ -55,7 +55,7 @@ func TestLackingInstructionIsNamed(t *testing.T) {
 		binary := checkedProgram(t, append(flags, answer)...)
 		stdout, stderr, code := runChecked(t, binary)
 		if feature == "" {
-			if len(kernels.Names()) > 0 && (stdout != reached || stderr != "" || code != 0) {
+			if len(kernelstest.Names()) > 0 && (stdout != reached || stderr != "" || code != 0) {
 				t.Errorf("a processor that has all of them: %q, %q, exit code %d", stdout, stderr, code)
 			}
 			continue

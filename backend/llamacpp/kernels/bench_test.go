@@ -18,11 +18,11 @@ func BenchmarkLargeModel(b *testing.B) {
 	c := random.Full20B
 	c.Layers, c.Vocabulary = 2, 4096
 	path := writeModel(b, c)
-	defer kernels.Use(kernels.Offer())
+	defer kernelstest.Use(kernels.Offer())
 	for _, threads := range []int{1, 2} {
-		for _, instructions := range append([]string{""}, kernels.Names()...) {
+		for _, instructions := range append([]string{""}, kernelstest.Names()...) {
 			b.Run(fmt.Sprintf("threads=%d/kernels=%s", threads, cmp.Or(instructions, "engine")), func(b *testing.B) {
-				kernels.Use(instructions)
+				kernelstest.Use(instructions)
 				m := openModel(b, path, backend.Config{ContextSize: 1024, Sequences: 1, BatchSize: 128, Threads: threads})
 				s, err := m.NewSequence()
 				if err != nil {

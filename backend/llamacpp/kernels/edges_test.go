@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"runner/backend/llamacpp/kernels"
 	"runner/backend/llamacpp/kernels/kernelstest"
 	"runner/testenv"
 )
@@ -21,7 +20,7 @@ import (
 // emulatedKernels are all kernels that a program with emulated tiles can run here.
 func emulatedKernels(t *testing.T) []string {
 	t.Helper()
-	names := kernels.Names()
+	names := kernelstest.Names()
 	switch {
 	case runtime.GOARCH != "amd64":
 		t.Skip("these checks are for the kernels of x86-64")
@@ -61,7 +60,7 @@ func TestKernelsAtTheEdges(t *testing.T) {
 		edges(t, want, kernelProgram(t, "edges.cpp", []string{"-O3", "-DRUNNER_TILES_EMULATED"}), args...)
 	})
 	t.Run("tiles", func(t *testing.T) {
-		if !slices.Contains(kernels.Names(), "AMX") {
+		if !slices.Contains(kernelstest.Names(), "AMX") {
 			t.Skip(kernelstest.LackingTiles)
 		}
 		edges(t, []string{"AMX"}, kernelProgram(t, "edges.cpp", []string{"-O2"}), append(args, "AMX")...)

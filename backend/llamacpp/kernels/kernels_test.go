@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sys/cpu"
 
-	"runner/backend/llamacpp/kernels"
 	"runner/backend/llamacpp/kernels/kernelstest"
 )
 
@@ -35,7 +34,7 @@ func TestKernelsSanitized(t *testing.T) {
 		checked = append(checked, instructions)
 		digests[instructions] = digest
 	}
-	want := kernels.Names()
+	want := kernelstest.Names()
 	if slices.Contains(want, "AVX-512 VNNI") && !slices.Contains(want, "AMX") {
 		want = append([]string{"AMX"}, want...) // its tiles are emulated
 	}
@@ -79,7 +78,7 @@ func checkOnArm64(t *testing.T, digest string) {
 
 // TestTiles runs the check with the processor's own tiles.
 func TestTiles(t *testing.T) {
-	if !slices.Contains(kernels.Names(), "AMX") {
+	if !slices.Contains(kernelstest.Names(), "AMX") {
 		t.Skip(kernelstest.LackingTiles)
 	}
 	if out := kernelCheck(t, []string{"-O2"}); !strings.HasPrefix(out, "AMX: ") {
@@ -117,7 +116,7 @@ func TestKernelsOfThisProcessor(t *testing.T) {
 		}
 		lacks := func(flag string) bool { return !slices.Contains(has, flag) }
 		can := !slices.ContainsFunc(strings.Fields(c.needs), lacks)
-		if got := slices.Contains(kernels.Names(), c.kernels); got != can {
+		if got := slices.Contains(kernelstest.Names(), c.kernels); got != can {
 			t.Errorf("the kernels %s can run: %v; the processor has %q: %v", c.kernels, got, c.needs, can)
 		}
 	}

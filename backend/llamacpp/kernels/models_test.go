@@ -63,8 +63,8 @@ func kernelsAgree(t *testing.T, instructions string, c random.Config) {
 		return kernelstest.Logits(t, m, s, tokens, 64)
 	}
 	got := logits()
-	kernels.Use("")
-	defer kernels.Use(instructions)
+	kernelstest.Use("")
+	defer kernelstest.Use(instructions)
 	want := logits()
 	if slices.Equal(got, want) {
 		t.Fatal("the logits are the same to the bit: the kernels did not run")
@@ -174,11 +174,11 @@ func TestWhatWakesHelpers(t *testing.T) {
 		}
 		// After a long wait for a helper the next steps are computed without it.
 		for end := time.Now().Add(5 * time.Second); ; {
-			before := kernels.Woken()
+			before := kernelstest.Woken()
 			if err := m.Step(t.Context(), in, make([]backend.Output, len(in))); err != nil {
 				t.Fatal(err)
 			}
-			if kernels.Woken() > before {
+			if kernelstest.Woken() > before {
 				return true
 			}
 			if !want || time.Now().After(end) {

@@ -22,7 +22,7 @@ type Product struct {
 }
 
 // NewProduct stores rows of n weights in a format, by the engine's number of it, and prepares columns of n activations.
-// instructions names the kernels, as for [Use].
+// instructions names the kernels, as kernelstest.Use has them.
 func NewProduct(instructions string, format uint32, weights []float32, n int, activations []float32) (*Product, error) {
 	if n <= 0 || len(weights) == 0 || len(activations) == 0 || len(weights)%n != 0 || len(activations)%n != 0 {
 		return nil, errors.New("the numbers make no whole rows and columns")

@@ -14,6 +14,7 @@ import (
 
 	"runner/backend/gguf"
 	"runner/backend/llamacpp/kernels"
+	"runner/backend/llamacpp/kernels/kernelstest"
 	"runner/testenv"
 )
 
@@ -99,7 +100,7 @@ func BenchmarkProducts(b *testing.B) {
 	}
 	var cells []cell
 	var names []string
-	for _, instructions := range append(kernels.Names(), "") {
+	for _, instructions := range append(kernelstest.Names(), "") {
 		for _, columns := range []int{1, 8, 512, 0} {
 			switch {
 			case instructions == "" && columns == 8: // no other speed than with one
@@ -163,7 +164,7 @@ func BenchmarkProducts(b *testing.B) {
 func TestProducts(t *testing.T) {
 	const rows, length, columns = 40, 512, 20
 	weights, activations := normals(1, rows*length, 0), normals(2, columns*length, 100)
-	for _, instructions := range append(kernels.Names(), "") {
+	for _, instructions := range append(kernelstest.Names(), "") {
 		for _, format := range productFormats {
 			for _, columns := range []int{1, columns} {
 				p, err := newProduct(instructions, format, weights, length, activations[:columns*length])

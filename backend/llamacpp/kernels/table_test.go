@@ -117,7 +117,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s with %s: the table has %q instead of %q", key[0], key[1], want, got)
 		}
 	}
-	if len(taken) < len(formats)*len(kernels.Names()) {
+	if len(taken) < len(formats)*len(kernelstest.Names()) {
 		t.Errorf("products of %d cells were tried", len(taken))
 	}
 }

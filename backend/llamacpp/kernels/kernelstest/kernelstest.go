@@ -2,10 +2,15 @@
 // and compare the logits of small models.
 package kernelstest
 
+// #include <stdlib.h>
+// #include "../kernels.h"
+import "C"
+
 import (
 	"runtime"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"runner/backend"
 	"runner/backend/llamacpp/kernels"
@@ -18,20 +23,45 @@ const (
 	LackingTiles = "the processor lacks AMX, or the system does not grant it"
 )
 
+// Names lists the instructions of all kernels that the processor can run, the best first.
+func Names() []string {
+	kernels.Offer()
+	var all []string
+	for name := C.kernels_name(0); name != nil; name = C.kernels_name(C.int(len(all))) {
+		all = append(all, C.GoString(name))
+	}
+	return all
+}
+
+// Use switches to the kernels for these instructions, or to the engine's if instructions is empty. It reports whether
+// the processor can run them. No model may compute meanwhile.
+func Use(instructions string) bool {
+	kernels.Offer()
+	if instructions == "" {
+		return C.kernels_use(nil) != 0
+	}
+	name := C.CString(instructions)
+	defer C.free(unsafe.Pointer(name))
+	return C.kernels_use(name) != 0
+}
+
+// Woken counts the operations that the helpers of [kernels.Help] could share and that were large enough to wake them.
+func Woken() int { return int(C.kernels_woken()) }
+
 // ForEach runs f with each of the kernels that the processor can run, by their instructions.
 func ForEach(t *testing.T, f func(t *testing.T, instructions string)) {
 	t.Helper()
 	if kernels.Offer() == "" {
 		t.Skip(Lacking + "; the engine's own kernels add in another order for one token than for many")
 	}
-	defer kernels.Use(kernels.Offer())
-	for _, instructions := range kernels.Names() {
-		if !kernels.Use(instructions) {
+	defer Use(kernels.Offer())
+	for _, instructions := range Names() {
+		if !Use(instructions) {
 			t.Fatalf("no kernels for %s", instructions)
 		}
 		t.Run(instructions, func(t *testing.T) { f(t, instructions) })
 	}
-	if runtime.GOOS == "linux" && runtime.GOARCH == "amd64" && !slices.Contains(kernels.Names(), "AMX") {
+	if runtime.GOOS == "linux" && runtime.GOARCH == "amd64" && !slices.Contains(Names(), "AMX") {
 		t.Run("AMX", func(t *testing.T) { t.Skip(LackingTiles) })
 	}
 }
