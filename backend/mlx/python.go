@@ -38,11 +38,14 @@ type Python struct {
 	advice hint.Advice // what to do if it does not work
 }
 
+// Variable is the environment variable that names an interpreter.
+const Variable = "RUNNER_PYTHON"
+
 // Config says where to look for Python.
 type Config struct {
 	// Data is the folder in which Setup makes the environment.
 	Data string
-	// Python is the user's choice of interpreter. Without it, the environment variable RUNNER_PYTHON counts.
+	// Python is the user's choice of interpreter. Without it, the environment variable [Variable] counts.
 	Python string
 }
 
@@ -89,7 +92,7 @@ func (c *Config) chosen() string {
 	if c.Python != "" {
 		return c.Python
 	}
-	return os.Getenv("RUNNER_PYTHON")
+	return os.Getenv(Variable)
 }
 
 // advice returns what to do where Find refuses an interpreter. Commands that run models have no flag for it.

@@ -110,19 +110,16 @@ func (s *server) because(ctx context.Context, err error) error {
 	return fmt.Errorf("%w; the server wrote: %s", err, strings.Join(s.said, "; "))
 }
 
-// withoutVariables returns an environment without this program's settings, which would change the server. It keeps the
-// one that says where MLX is.
+// withoutVariables returns an environment without this program's settings, which would change the server.
 func withoutVariables(env []string) []string {
 	var list []string
 	for _, v := range env {
-		if !strings.HasPrefix(v, "RUNNER_") || strings.HasPrefix(v, pythonVariable) {
+		if !strings.HasPrefix(v, "RUNNER_") {
 			list = append(list, v)
 		}
 	}
 	return list
 }
-
-const pythonVariable = "RUNNER_PYTHON="
 
 // ready waits until the model is loaded.
 func (s *server) ready(ctx context.Context) error {

@@ -137,6 +137,9 @@ func (a *bencher) load(ctx context.Context, paths []model, o *options, say func(
 				}
 				s := subject{Subject: o.subject(name, loaded, m, models.IsAddress(engine)), model: m,
 					process: processOf(loaded), flags: serveFlags(m.Path, where, &cfg)}
+				if v := a.Folders().Variable; m.Source == models.Folder {
+					s.env = []string{v + "=" + os.Getenv(v)}
+				}
 				s.Row.Commit, s.Row.LoadNS = a.Commit(), int64(time.Since(began))
 				if models.IsAddress(engine) {
 					s.remote, s.process = true, farProcess
@@ -153,11 +156,11 @@ func (a *bencher) load(ctx context.Context, paths []model, o *options, say func(
 
 // computes reports whether an engine of --engine computes a model. "" stands for the one that the model gets without
 // the flag.
-func computes(engine string, m *model) bool {
-	return engine == "" || models.IsAddress(engine) || (m.Source == models.Folder) == (engine == engineMLX)
+func (a *bencher) computes(engine string, m *model) bool {
+	return engine == "" || models.IsAddress(engine) || (m.Source == models.Folder) == (engine == a.ofFolders())
 }
 
-// plan returns the engines for each model. MLX computes the folders, and the others the files.
+// plan returns the engines for each model. One computes the folders, and the others the files.
 func (a *bencher) plan(list []model, engines []string) ([][]string, error) {
 	if len(engines) == 0 {
 		engines = []string{""}
@@ -168,7 +171,7 @@ func (a *bencher) plan(list []model, engines []string) ([][]string, error) {
 	for at := range list {
 		m := &list[at]
 		for _, engine := range engines {
-			if computes(engine, m) {
+			if a.computes(engine, m) {
 				plan[at], used[engine] = append(plan[at], engine), true
 			}
 		}
@@ -176,18 +179,21 @@ func (a *bencher) plan(list []model, engines []string) ([][]string, error) {
 		case len(plan[at]) > 0:
 		case !given:
 			plan[at] = []string{""}
+		case m.Source == models.Folder && a.ofFolders() == "":
+			return nil, cli.Usage("no engine here computes %s, which is a folder", m.name).
+				Hint("use a GGUF file of this model")
 		case m.Source == models.Folder:
 			return nil, cli.Usage("no --engine computes %s, which is a folder", m.name).
-				Hint("add --engine mlx, or leave --engine out")
+				Hint("add --engine %s, or leave --engine out", a.ofFolders())
 		default:
 			return nil, cli.Usage("no --engine computes %s, which is a file", m.name).
-				Hint("give MLX the folder of a model in safetensors, or add --engine builtin")
+				Hint("give %s the folder of a model in safetensors, or add --engine builtin", a.Folders().Name)
 		}
 	}
 	for _, engine := range engines {
 		if given && !used[engine] {
 			return nil, cli.Usage("--engine %s computes none of the models", engine).
-				Hint("MLX computes folders with safetensors, and the others files")
+				Hint("%s computes folders with safetensors, and the others files", a.Folders().Name)
 		}
 	}
 	return plan, nil
@@ -201,7 +207,7 @@ func (a *bencher) threads(name, engine string, m *model, asked []int) []int {
 	case models.IsAddress(engine):
 		a.note(fmt.Sprintf("warning: %s has its own number of threads, so --threads is not for it", name))
 	case m.Source == models.Folder:
-		a.note(fmt.Sprintf("warning: MLX has its own number of threads, so --threads is not for %s", m.name))
+		a.note(fmt.Sprintf("warning: the engine of %s has its own number of threads, so --threads is not for it", m.name))
 	default:
 		return cli.Unique(asked)
 	}
@@ -232,7 +238,7 @@ func serveFlags(path string, at cli.Isolation, cfg *backend.Config) []string {
 func (a *bencher) use(engine string) (name string, at cli.Isolation, err error) {
 	at = cli.Isolation{When: cli.IsolateAuto}
 	switch {
-	case engine == "", engine == engineMLX:
+	case engine == "", engine == a.ofFolders():
 	case engine == engineHere:
 		at.When = cli.IsolateOff
 	case engine == engineChild:

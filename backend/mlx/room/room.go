@@ -20,7 +20,7 @@ import (
 
 func init() {
 	cli.Register(cli.Room{Name: "mlx", Folders: func(a *cli.App) *cli.Folders {
-		return &cli.Folders{Name: name, Check: check, Describe: describe, SetUp: setUpCommand(a),
+		return &cli.Folders{Name: name, Variable: mlx.Variable, Check: check, Describe: describe, SetUp: setUpCommand(a),
 			Open: func(ctx context.Context, path string, cfg backend.Config, memory int64, log *slog.Logger) (backend.Model,
 				error) {
 				return open(ctx, path, cfg, mlx.Engine{Memory: memory, Version: a.Build().Version, Log: log})

@@ -14,8 +14,10 @@ import (
 
 // Folders is an engine for models in folders with safetensors. It always has a process of its own.
 type Folders struct {
-	// Name is its name.
+	// Name is its name. The commands use it in lower case.
 	Name string
+	// Variable is the variable of the environment that says where it is.
+	Variable string
 	// Check reads all but the weights of a model and returns what is wrong with it.
 	Check func(path string) error
 	// Open loads a model. memory is the most memory that the engine may take, in bytes, or 0. Crashes are reported to log,
@@ -25,6 +27,14 @@ type Folders struct {
 	Describe func(ctx context.Context) EngineFact
 	// SetUp is the command that installs it.
 	SetUp *cobra.Command
+}
+
+// Folders returns the engine for models in folders. It has no name if the program has none.
+func (a *App) Folders() Folders {
+	if a.folders == nil {
+		return Folders{}
+	}
+	return *a.folders
 }
 
 // folderEngine returns the engine for the folder at path.
