@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"runner/backend"
@@ -156,57 +157,61 @@ func TestFaultsThatLast(t *testing.T) {
 
 // An engine that comes back with another model is refused until the old one is back.
 func TestAnotherModel(t *testing.T) {
-	e := remotetest.New(fake.Config{})
-	var cut atomic.Bool
-	e.Fault = func(_ context.Context, _, token int) error {
-		if token == 5 && !cut.Swap(true) {
-			e.Rename("another")
-			return &web.Error{Kind: web.Broken}
+	synctest.Test(t, func(t *testing.T) {
+		e := remotetest.New(fake.Config{})
+		var cut atomic.Bool
+		e.Fault = func(_ context.Context, _, token int) error {
+			if token == 5 && !cut.Swap(true) {
+				e.Rename("another")
+				return &web.Error{Kind: web.Broken}
+			}
+			return nil
 		}
-		return nil
-	}
-	m := open(t, e, remote.Config{Patience: quick})
-	tokens, err := write(t.Context(), m, prompt, 40, backend.Sampling{}, nil)
-	if !errors.Is(err, backend.ErrOtherModel) || !errors.Is(err, backend.ErrUnavailable) ||
-		errors.Is(err, backend.ErrBroken) {
-		t.Errorf("error %v after %d tokens, want %v", err, len(tokens), backend.ErrOtherModel)
-	}
-	if len(tokens) > 5 {
-		t.Errorf("%d tokens, of which at most 5 are of the model", len(tokens))
-	}
-	if _, err := write(t.Context(), m, prompt, 1, backend.Sampling{}, nil); !errors.Is(err, backend.ErrOtherModel) {
-		t.Errorf("another request: %v", err)
-	}
-	if !m.Other() {
-		t.Error("the model does not report it")
-	}
-	e.Rename("fake")
-	time.Sleep(1100 * time.Millisecond) // until it is asked again
-	if _, err := write(t.Context(), m, prompt, 1, backend.Sampling{}, nil); err != nil || m.Other() {
-		t.Errorf("with the old model back: %v", err)
-	}
+		m := open(t, e, remote.Config{Patience: quick})
+		tokens, err := write(t.Context(), m, prompt, 40, backend.Sampling{}, nil)
+		if !errors.Is(err, backend.ErrOtherModel) || !errors.Is(err, backend.ErrUnavailable) ||
+			errors.Is(err, backend.ErrBroken) {
+			t.Errorf("error %v after %d tokens, want %v", err, len(tokens), backend.ErrOtherModel)
+		}
+		if len(tokens) > 5 {
+			t.Errorf("%d tokens, of which at most 5 are of the model", len(tokens))
+		}
+		if _, err := write(t.Context(), m, prompt, 1, backend.Sampling{}, nil); !errors.Is(err, backend.ErrOtherModel) {
+			t.Errorf("another request: %v", err)
+		}
+		if !m.Other() {
+			t.Error("the model does not report it")
+		}
+		e.Rename("fake")
+		time.Sleep(1100 * time.Millisecond) // until it is asked again
+		if _, err := write(t.Context(), m, prompt, 1, backend.Sampling{}, nil); err != nil || m.Other() {
+			t.Errorf("with the old model back: %v", err)
+		}
+	})
 }
 
 // While an engine fails again and again, almost nothing is sent to it. After a while one request tries it.
 func TestBreaker(t *testing.T) {
-	e := remotetest.New(fake.Config{})
-	e.Fault = func(context.Context, int, int) error { return &web.Error{Kind: web.Unreachable} }
-	patience := quick
-	patience.Faults = 60 * time.Millisecond
-	m := open(t, e, remote.Config{Patience: patience})
-	for range 12 {
-		if _, err := write(t.Context(), m, prompt, 1, backend.Sampling{}, nil); !errors.Is(err, backend.ErrUnavailable) {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		e := remotetest.New(fake.Config{})
+		e.Fault = func(context.Context, int, int) error { return &web.Error{Kind: web.Unreachable} }
+		patience := quick
+		patience.Faults = 60 * time.Millisecond
+		m := open(t, e, remote.Config{Patience: patience})
+		for range 12 {
+			if _, err := write(t.Context(), m, prompt, 1, backend.Sampling{}, nil); !errors.Is(err, backend.ErrUnavailable) {
+				t.Fatal(err)
+			}
 		}
-	}
-	if n := len(e.Requests()); n > 12 {
-		t.Errorf("the engine got %d requests while it failed", n)
-	}
-	e.Fault = nil
-	time.Sleep(2100 * time.Millisecond)
-	if _, err := write(t.Context(), m, prompt, 1, backend.Sampling{}, nil); err != nil {
-		t.Errorf("after the engine came back: %v", err)
-	}
+		if n := len(e.Requests()); n > 12 {
+			t.Errorf("the engine got %d requests while it failed", n)
+		}
+		e.Fault = nil
+		time.Sleep(2100 * time.Millisecond)
+		if _, err := write(t.Context(), m, prompt, 1, backend.Sampling{}, nil); err != nil {
+			t.Errorf("after the engine came back: %v", err)
+		}
+	})
 }
 
 // A sequence that is given up, paused or closed ends its stream at the engine at once.
@@ -413,75 +418,79 @@ func TestSalts(t *testing.T) {
 
 // Once the engine works again, all streams go on at once. They do not wait for the end of the first one.
 func TestAllStreamsGoOnAfterAnOutage(t *testing.T) {
-	const streams = 10
-	e := remotetest.New(fake.Config{})
-	var up atomic.Bool
-	var begun atomic.Int64
-	all := make(chan struct{})
-	e.Fault = func(ctx context.Context, _, token int) error {
-		switch {
-		case !up.Load():
-			return &web.Error{Kind: web.Unreachable}
-		case token == 0:
-			if begun.Add(1) == streams {
-				close(all)
+	synctest.Test(t, func(t *testing.T) {
+		const streams = 10
+		e := remotetest.New(fake.Config{})
+		var up atomic.Bool
+		var begun atomic.Int64
+		all := make(chan struct{})
+		e.Fault = func(ctx context.Context, _, token int) error {
+			switch {
+			case !up.Load():
+				return &web.Error{Kind: web.Unreachable}
+			case token == 0:
+				if begun.Add(1) == streams {
+					close(all)
+				}
+				return nil
 			}
-			return nil
+			select { // no stream ends before all have begun
+			case <-all:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		}
-		select { // no stream ends before all have begun
-		case <-all:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	patience := quick
-	patience.Faults, patience.NextToken = 20*time.Second, time.Minute
-	m := open(t, e, remote.Config{Patience: patience, Load: backend.Config{Sequences: streams}})
-	go func() {
-		for !m.Down() {
-			time.Sleep(time.Millisecond)
-		}
-		up.Store(true)
-	}()
-	inputs, outputs := make([]backend.Input, streams), make([]backend.Output, streams)
-	for i := range inputs {
-		q, err := m.NewSequence()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer q.Close()
-		inputs[i] = backend.Input{Sequence: q, Tokens: prompt, Sampling: &backend.Sampling{}}
-	}
-	for range 3 {
-		if err := backend.StepAll(t.Context(), m, inputs, outputs); err != nil {
-			t.Fatalf("%d of %d streams have begun: %v", begun.Load(), streams, err)
-		}
+		patience := quick
+		patience.Faults, patience.NextToken = 20*time.Second, time.Minute
+		m := open(t, e, remote.Config{Patience: patience, Load: backend.Config{Sequences: streams}})
+		go func() {
+			for !m.Down() {
+				time.Sleep(time.Millisecond)
+			}
+			up.Store(true)
+		}()
+		inputs, outputs := make([]backend.Input, streams), make([]backend.Output, streams)
 		for i := range inputs {
-			inputs[i].Tokens = []backend.Token{outputs[i].Token}
+			q, err := m.NewSequence()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer q.Close()
+			inputs[i] = backend.Input{Sequence: q, Tokens: prompt, Sampling: &backend.Sampling{}}
 		}
-	}
-	if m.Down() {
-		t.Error("the engine still counts as down")
-	}
+		for range 3 {
+			if err := backend.StepAll(t.Context(), m, inputs, outputs); err != nil {
+				t.Fatalf("%d of %d streams have begun: %v", begun.Load(), streams, err)
+			}
+			for i := range inputs {
+				inputs[i].Tokens = []backend.Token{outputs[i].Token}
+			}
+		}
+		if m.Down() {
+			t.Error("the engine still counts as down")
+		}
+	})
 }
 
 // A request that waited for long before its first token is tried again when it breaks, like any other.
 func TestRetriesAreCountedFromTheFault(t *testing.T) {
-	e := remotetest.New(fake.Config{})
-	e.Fault = func(_ context.Context, request, _ int) error {
-		if request == 0 {
-			time.Sleep(300 * time.Millisecond)
-			return &web.Error{Kind: web.Broken}
+	synctest.Test(t, func(t *testing.T) {
+		e := remotetest.New(fake.Config{})
+		e.Fault = func(_ context.Context, request, _ int) error {
+			if request == 0 {
+				time.Sleep(300 * time.Millisecond)
+				return &web.Error{Kind: web.Broken}
+			}
+			return nil
 		}
-		return nil
-	}
-	patience := quick
-	patience.FirstToken, patience.Faults = time.Minute, 200*time.Millisecond
-	m := open(t, e, remote.Config{Patience: patience})
-	if _, err := write(t.Context(), m, prompt, 3, backend.Sampling{}, nil); err != nil {
-		t.Error(err)
-	}
+		patience := quick
+		patience.FirstToken, patience.Faults = time.Minute, 200*time.Millisecond
+		m := open(t, e, remote.Config{Patience: patience})
+		if _, err := write(t.Context(), m, prompt, 3, backend.Sampling{}, nil); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // A stream that is opened again goes on with another seed, which depends on the seed and the position alone.
