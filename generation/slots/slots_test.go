@@ -15,58 +15,55 @@ var errGone = errors.New("gone")
 // TestSlotsAreShared checks that the number of slots is never exceeded, that a first-time caller goes next, and that
 // giving up never costs another caller its slot.
 func TestSlotsAreShared(t *testing.T) {
-	s := New(1)
-	many, err := s.Take(t.Context(), "many")
-	if err != nil {
-		t.Fatal(err)
-	}
-	waiters := func(n int) {
-		for {
-			s.mu.Lock()
-			is := len(s.waiting)
-			s.mu.Unlock()
-			if is == n {
-				return
-			}
-			time.Sleep(time.Millisecond)
+	synctest.Test(t, func(t *testing.T) {
+		s := New(1)
+		many, err := s.Take(t.Context(), "many")
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	got := make(chan string, 10)
-	var wg sync.WaitGroup
-	wait := func(principal string) {
-		wg.Go(func() {
-			slot, err := s.Take(t.Context(), principal)
-			if err != nil {
-				t.Error(err)
-				return
+		waiters := func(n int) {
+			synctest.Wait()
+			if is := len(s.waiting); is != n {
+				t.Fatalf("%d wait, not %d", is, n)
 			}
-			got <- principal
-			slot.Give()
+		}
+		got := make(chan string, 10)
+		var wg sync.WaitGroup
+		wait := func(principal string) {
+			wg.Go(func() {
+				slot, err := s.Take(t.Context(), principal)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				got <- principal
+				slot.Give()
+			})
+		}
+		for i := range 5 {
+			wait("many")
+			waiters(i + 1)
+		}
+		wait("one")
+		waiters(6)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		wg.Go(func() {
+			if _, err := s.Take(ctx, "gone"); !errors.Is(err, errGone) {
+				t.Errorf("%v", err)
+			}
 		})
-	}
-	for i := range 5 {
-		wait("many")
-		waiters(i + 1)
-	}
-	wait("one")
-	waiters(6)
-	ctx, cancel := context.WithCancelCause(t.Context())
-	wg.Go(func() {
-		if _, err := s.Take(ctx, "gone"); !errors.Is(err, errGone) {
-			t.Errorf("%v", err)
+		waiters(7)
+		cancel(errGone)
+		waiters(6)
+		many.Give()
+		wg.Wait()
+		if first := <-got; first != "one" {
+			t.Errorf("%s was first", first)
+		}
+		if s.free != 1 || len(s.of) != 0 || len(s.waiting) != 0 {
+			t.Errorf("%+v", s)
 		}
 	})
-	waiters(7)
-	cancel(errGone)
-	waiters(6)
-	many.Give()
-	wg.Wait()
-	if first := <-got; first != "one" {
-		t.Errorf("%s was first", first)
-	}
-	if s.free != 1 || len(s.of) != 0 || len(s.waiting) != 0 {
-		t.Errorf("%+v", s)
-	}
 }
 
 // TestNobodyHoldsAllSlots checks that if there are several slots, one is always left for another principal.
