@@ -13,6 +13,8 @@ import (
 // Recorder keeps sealed traces of a command's runs, if its flags ask for that. Until it is opened it records nothing.
 type Recorder interface {
 	wire.Traces
+	// Flag is the flag that has all runs recorded, with its dashes, or empty if the program records none.
+	Flag() string
 	// On reports whether the flags ask for traces.
 	On() bool
 	// Open begins to record. log gets what is recorded and what fails; without it, [Recorder.Tell] says that. rooms says
@@ -24,10 +26,11 @@ type Recorder interface {
 	Close() error
 }
 
-// Recorded says which flags of a command turn recording on.
+// Recorded says which runs of a command are recorded.
 type Recorded struct {
-	// On are the flags that do. The recorder has the first, with Usage as its help.
-	On    []string
+	// Asked says that it is only those whose requests ask for it. Rooms may add a flag for runs of their own.
+	Asked bool
+	// Usage is the help of the flag that turns recording on.
 	Usage string
 	// Sealing are more flags that seal to the keys of Sealed.
 	Sealing []string
@@ -56,6 +59,7 @@ func Records() bool {
 // unrecorded records nothing.
 type unrecorded struct{}
 
+func (unrecorded) Flag() string                              { return "" }
 func (unrecorded) On() bool                                  { return false }
 func (unrecorded) Open(*slog.Logger, bool) error             { return nil }
 func (unrecorded) Tracer(_, _, _ string) generation.Observer { return generation.Unobserved{} }
@@ -64,5 +68,5 @@ func (unrecorded) Close() error                              { return nil }
 
 // observer returns the observer of a run.
 func (o *runOptions) observer(run string) generation.Observer {
-	return o.record.Tracer(wire.Local, "--trace", run)
+	return o.record.Tracer(wire.Local, o.record.Flag(), run)
 }

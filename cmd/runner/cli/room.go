@@ -178,7 +178,7 @@ func (o *runOptions) addRooms(a *App, recorded Recorded) {
 
 // addRooms adds what the rooms have for a command serve.
 func (o *serveOptions) addRooms() {
-	o.Recorder, o.traceFlags = o.App.recorder(Recorded{On: []string{"traces", "trace"},
+	o.Recorder, o.traceFlags = o.App.recorder(Recorded{Asked: true,
 		Usage: "keep sealed traces of the runs whose requests ask for it (reasoning_encrypt)"})
 	for _, r := range registered {
 		if r.Serve != nil {

@@ -29,7 +29,7 @@ import (
 
 func (a *App) runCommand() *cobra.Command {
 	o := &runOptions{}
-	o.addRooms(a, Recorded{On: []string{"trace"}, Usage: "keep a sealed trace of the run; see runner trace",
+	o.addRooms(a, Recorded{Usage: "keep a sealed trace of the run; see runner trace",
 		Sealing: []string{keepFlag, resumeFlag}, Sealed: &o.sealing})
 	return Command(&cobra.Command{
 		Use:   "run [MODEL] [PROMPT]",
@@ -192,8 +192,11 @@ func (o *runOptions) refuse(a *App, chatting bool, p prompt) error {
 	case o.plan && o.request.Delegates():
 		return Usage("a plan cannot be delegated").Hint("leave out --plan, or --delegate and --allow-delegation")
 	case chatting && o.request.Rationale && !o.record.On():
-		return Usage("a chat does not show the reasons of --rationale").
-			Hint("give a prompt, with --output json, events or decisions, or --trace to keep them")
+		hint := "give a prompt, with --output json, events or decisions"
+		if flag := o.record.Flag(); flag != "" {
+			hint += ", or " + flag + " to keep them"
+		}
+		return Usage("a chat does not show the reasons of --rationale").Hint("%s", hint)
 	case chatting && o.output != outputText:
 		return Usage("--output %s does not work in a chat", o.output).Hint("give a prompt")
 	case !chatting && p.empty():

@@ -31,7 +31,7 @@ type Session struct {
 // NewSession returns a session whose flags have not been set yet. trace says which runs are recorded.
 func (a *App) NewSession(trace string) *Session {
 	s := &Session{app: a}
-	s.options.addRooms(a, Recorded{On: []string{"trace"}, Usage: trace})
+	s.options.addRooms(a, Recorded{Usage: trace})
 	return s
 }
 

@@ -43,12 +43,19 @@ type recorder struct {
 	failed error
 }
 
+// recordFlag is the flag that has all runs of a command recorded. Another room may have it for its runs under serve.
+const recordFlag = "trace"
+
 func newRecorder(a *cli.App, what cli.Recorded) (cli.Recorder, flags.Table) {
+	on := []string{recordFlag}
+	if what.Asked {
+		on = []string{"traces", recordFlag}
+	}
 	what.Sealed = cmp.Or(what.Sealed, &cli.Sealing{})
 	r := &recorder{app: a, what: what}
-	keys, all := flags.Needs(slices.Concat(what.On, what.Sealing)...), flags.Needs(what.On...)
+	keys, all := flags.Needs(slices.Concat(on, what.Sealing)...), flags.Needs(on...)
 	return r, flags.List(
-		flags.Switch(what.On[0], &r.on, what.Usage),
+		flags.Switch(on[0], &r.on, what.Usage),
 		what.Sealed.ToFlag(keys),
 		flags.Text("trace-store", &r.dir, "", "`FOLDER` of the traces (default: in the data folder)", all),
 		what.Sealed.Keys.FileFlag(keys),
@@ -67,6 +74,9 @@ func tracesFolder(given string) (string, error) {
 	data, err := cli.DataFolder()
 	return filepath.Join(data, "traces"), err
 }
+
+// Flag implements [cli.Recorder].
+func (r *recorder) Flag() string { return "--" + recordFlag }
 
 // On implements [cli.Recorder].
 func (r *recorder) On() bool { return r.on }
@@ -105,11 +115,10 @@ func (r *recorder) begin(to []trace.Recipient, rooms bool) {
 		r.log.Warn("no trace can be stored now; requests are answered without them, and opening the store is tried again",
 			"error", err)
 	}
-	asked := r.what.On[0] != "trace"
-	if r.on && asked {
+	if r.on && r.what.Asked {
 		r.log.Info("keeping the traces that requests ask for", "sealed_to", ids)
 	}
-	if rooms || !asked {
+	if rooms || !r.what.Asked {
 		r.log.Info("keeping a trace of each run in the space", "sealed_to", ids)
 	}
 	ctx, stop := context.WithCancel(context.Background())

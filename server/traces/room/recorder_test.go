@@ -20,7 +20,7 @@ import (
 // serving returns the recorder of a server that keeps traces in a folder.
 func serving(t *testing.T, dir string, more ...string) *recorder {
 	t.Helper()
-	r, table := newRecorder(nil, cli.Recorded{On: []string{"traces"}})
+	r, table := newRecorder(nil, cli.Recorded{Asked: true})
 	cmd := &cobra.Command{}
 	flags.Add(cmd, table)
 	to := trace.NewIdentity().Recipient().String()
