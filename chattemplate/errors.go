@@ -6,17 +6,11 @@ import (
 	"strings"
 
 	"runner/chattemplate/jinja"
+	"runner/hint"
 )
 
 // ErrNoTemplate says that the model has no chat template, although it needs one.
-var ErrNoTemplate error = noTemplate{}
-
-type noTemplate struct{}
-
-func (noTemplate) Error() string { return "model has no chat template" }
-
-// Hint tells the user what to do next.
-func (noTemplate) Hint() string { return "give a template in the Jinja language with --chat-template" }
+var ErrNoTemplate = hint.New("model has no chat template", "give a template in the Jinja language with --chat-template")
 
 // ErrTooLong says that a prompt has more text than [Config.MaxText].
 var ErrTooLong = errors.New("the prompt has more text than any context of the model holds")
@@ -62,9 +56,9 @@ type ConversationError struct {
 	// Message and Tool are the indexes of the message or the tool that is wrong; -1 if it is neither.
 	Message, Tool int
 	// Arg is the name of the template variable that is wrong, or empty.
-	Arg    string
-	Err    error
-	Advice string
+	Arg string
+	Err error
+	hint.Advice
 }
 
 func (e *ConversationError) Error() string {
@@ -82,20 +76,17 @@ func (e *ConversationError) Error() string {
 // Unwrap returns the cause.
 func (e *ConversationError) Unwrap() error { return e.Err }
 
-// Hint tells the user what to do next.
-func (e *ConversationError) Hint() string { return e.Advice }
-
-func messageError(i int, advice, format string, args ...any) error {
+func messageError(i int, advice hint.Advice, format string, args ...any) error {
 	return &ConversationError{Message: i, Tool: -1, Err: fmt.Errorf(format, args...), Advice: advice}
 }
 
 // ToolError returns a *ConversationError about tool i.
-func ToolError(i int, advice string, err error) error {
+func ToolError(i int, advice hint.Advice, err error) error {
 	return &ConversationError{Message: -1, Tool: i, Err: err, Advice: advice}
 }
 
 // ArgError returns a *ConversationError about a template variable.
-func ArgError(name, advice, format string, args ...any) error {
+func ArgError(name string, advice hint.Advice, format string, args ...any) error {
 	return &ConversationError{Message: -1, Tool: -1, Arg: name, Err: fmt.Errorf(format, args...), Advice: advice}
 }
 

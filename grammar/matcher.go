@@ -1,11 +1,11 @@
 package grammar
 
 import (
-	"errors"
 	"fmt"
 
 	"runner/backend"
 	"runner/grammar/expr"
+	"runner/hint"
 )
 
 // Matcher follows one text. It implements [backend.Constraint].
@@ -72,30 +72,13 @@ const (
 )
 
 // ErrTooCostly says that a mask takes more work or memory than allowed.
-var ErrTooCostly = errors.New("the form is too costly to follow")
-
-// CostError is an [ErrTooCostly] with its place.
-type CostError struct {
-	// Accepted is the number of tokens accepted before.
-	Accepted int
-}
-
-func (e *CostError) Error() string {
-	return fmt.Sprintf("%v, after %d tokens", ErrTooCostly, e.Accepted)
-}
-
-// Unwrap returns ErrTooCostly.
-func (e *CostError) Unwrap() error { return ErrTooCostly }
-
-// Hint tells the user what to do next.
-func (e *CostError) Hint() string {
-	return "make it less ambiguous: avoid counted repetitions and many alternatives after parts that can match the " +
-		"same text"
-}
+var ErrTooCostly = hint.New("the form is too costly to follow",
+	"make it less ambiguous: avoid counted repetitions and many alternatives after parts that can match the same text")
 
 // Prepare finds out what may come next, within a budget, which must be positive. A unit is about a tenth of a
 // microsecond. It returns the work done, which can exceed the budget a little, and whether it finished. If not, the
-// next call continues. The only error is a [*CostError].
+// next call continues. The only error is an [ErrTooCostly], which says
+// after how many tokens.
 func (m *Matcher) Prepare(work int) (used int, ready bool, err error) {
 	for m.mask == nil {
 		if used >= work {
@@ -140,7 +123,7 @@ func (m *Matcher) prepare(work int) (used int, err error) {
 	}
 	a.mu.Unlock()
 	if costly {
-		return used, &CostError{Accepted: m.accepted}
+		return used, fmt.Errorf("%w, after %d tokens", ErrTooCostly, m.accepted)
 	}
 	if end == expr.OutOfRoom {
 		used += m.grammar.renew(a).base / bytesPerWork

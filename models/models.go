@@ -302,7 +302,7 @@ func use(name string, e catalog.Entry) (Model, error) {
 		if base := filepath.Base(bad.Path); base != filepath.Base(name) {
 			detail = base + " " + detail
 		}
-		return Model{}, &Error{Name: name, Detail: detail, Advice: bad.Advice, Err: bad}
+		return Model{}, &Error{Name: name, Detail: detail, Advice: string(bad.Advice), Err: bad}
 	}
 	m := Of(e)
 	m.Name = name

@@ -153,7 +153,7 @@ func (t *turn) turnConfig(form grammar.Source) family.TurnConfig {
 // refused turns a family's *RefusedError into a *RequestError. It returns other errors unchanged.
 func refused(err error) error {
 	if e := (*family.RefusedError)(nil); errors.As(err, &e) {
-		return &generation.RequestError{Field: e.Field, Err: e.Err, Advice: e.Advice}
+		return &generation.RequestError{Field: e.Field, Err: e.Err, Advice: string(e.Advice)}
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"runner/hint"
 	"runner/server/wire"
 )
 
@@ -33,34 +34,17 @@ const (
 	refusalTimeout = time.Second
 )
 
-// DescriptorsError says that the system allows too few open files.
-type DescriptorsError struct {
-	// Asked is the number of connections that was asked for, 0 for the default. Room is how many are possible.
-	Asked, Room int
-	// Limit is the system's limit of open files.
-	Limit int
-}
-
-func (e *DescriptorsError) Error() string {
-	if e.Asked == 0 {
-		return fmt.Sprintf("the limit of %d open files leaves no room for connections", e.Limit)
-	}
-	return fmt.Sprintf("the limit of %d open files leaves room for %d connections, not for %d", e.Limit,
-		max(e.Room, 0), e.Asked)
-}
-
-// Hint tells the user what to do next.
-func (e *DescriptorsError) Hint() string {
-	return "raise the limit with ulimit -n, or choose fewer with --max-connections"
-}
-
-// LimitConnections sets the limits of connections that are 0, or returns a *DescriptorsError.
+// LimitConnections sets the limits of connections that are 0. It fails if the system allows too few open files.
 func (c *Config) LimitConnections() error {
 	limit, open := descriptors()
 	room := limit - open - spareDescriptors
 	switch {
 	case limit > 0 && (room < leastConnections || c.MaxConnections > room):
-		return &DescriptorsError{c.MaxConnections, room, limit}
+		text := fmt.Sprintf("the limit of %d open files leaves room for %d connections", limit, max(room, 0))
+		if c.MaxConnections > 0 {
+			text += fmt.Sprintf(", not for %d", c.MaxConnections)
+		}
+		return hint.New(text, "raise the limit with ulimit -n, or choose fewer with --max-connections")
 	case c.MaxConnections == 0 && limit > 0:
 		c.MaxConnections = min(room, mostConnections)
 	case c.MaxConnections == 0:

@@ -172,8 +172,9 @@ type Turn interface {
 
 // RefusedError says which part of a request a family cannot carry out. Field is the name of the request's field.
 type RefusedError struct {
-	Field, Advice string
-	Err           error
+	Field string
+	Err   error
+	hint.Advice
 }
 
 func (e *RefusedError) Error() string { return fmt.Sprintf("%s: %v", e.Field, e.Err) }
@@ -181,10 +182,7 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("%s: %v", e.Field, e.
 // Unwrap returns the cause.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// Hint tells the user what to do next.
-func (e *RefusedError) Hint() string { return e.Advice }
-
 // Refuse returns a *RefusedError with the advice of err.
 func Refuse(field string, err error) error {
-	return &RefusedError{Field: field, Err: err, Advice: hint.Of(err)}
+	return &RefusedError{Field: field, Err: err, Advice: hint.Advice(hint.Of(err))}
 }

@@ -27,7 +27,7 @@ type decimal struct{ whole, fraction string }
 func newDecimal(v *big.Rat) (decimal, error) {
 	places, exact := v.FloatPrec()
 	if !exact || places > maxDigits || v.Num().BitLen() > 4*maxDigits {
-		return decimal{}, &UnsupportedError{What: fmt.Sprintf("a number of more than %d digits", maxDigits)}
+		return decimal{}, UnsupportedError(fmt.Sprintf("a number of more than %d digits", maxDigits))
 	}
 	whole, fraction, _ := strings.Cut(v.FloatString(places), ".")
 	return decimal{whole, fraction}, nil

@@ -30,21 +30,10 @@ type Form func(*expr.Set) expr.ID
 // ErrUnsatisfiable is returned for constraints that nothing satisfies.
 var ErrUnsatisfiable = errors.New("nothing satisfies the constraints")
 
-// UnsupportedError says which constraint cannot be enforced.
-type UnsupportedError struct {
-	// What is the constraint, in one line.
-	What string
-	// Err is the cause. It may be nil.
-	Err error
-}
+// UnsupportedError names a constraint that cannot be enforced, in one line.
+type UnsupportedError string
 
-func (e *UnsupportedError) Error() string { return e.What }
-
-// Unwrap returns the cause.
-func (e *UnsupportedError) Unwrap() error { return e.Err }
-
-// Hint tells the user what to do.
-func (e *UnsupportedError) Hint() string { return "use a simpler constraint" }
+func (e UnsupportedError) Error() string { return string(e) }
 
 // quote returns text as a JSON string with as few escapes as possible.
 func quote(text string) string {

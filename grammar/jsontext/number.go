@@ -39,7 +39,7 @@ const (
 	maxExcludedStates = 20_000
 )
 
-// Number returns the form of the numbers that satisfy c. It fails with [ErrUnsatisfiable] or an [*UnsupportedError].
+// Number returns the form of the numbers that satisfy c. It fails with [ErrUnsatisfiable] or an [UnsupportedError].
 //
 // A value at an inclusive limit, or at the last place that a multiple can have, takes at most one zero after the point.
 // Negative zero is admitted if zero and negative numbers are.
@@ -70,7 +70,7 @@ func Number(ctx context.Context, c NumberConstraint) (Form, error) {
 		return s.Union(s.Rule(m.rule(positive.start())), s.Concat(s.Literal("-"), s.Rule(m.rule(negative.start()))))
 	}, m.most)
 	if m.overflow || errors.Is(err, expr.ErrTooComplex) {
-		return nil, &UnsupportedError{What: "the conditions on a number are too complex together", Err: err}
+		return nil, UnsupportedError("the conditions on a number are too complex together")
 	}
 	if err != nil {
 		return nil, err
@@ -190,8 +190,8 @@ func (m *machine) multiples(c *NumberConstraint) ([]part, error) {
 		scaled := new(big.Rat).Mul(v, new(big.Rat).SetInt(power10(min(places, maxDigits))))
 		if v.Sign() <= 0 || !exact || !scaled.IsInt() || !scaled.Num().IsInt64() || scaled.Num().Int64() > maxModulus ||
 			places > 100 {
-			return &UnsupportedError{What: fmt.Sprintf("multiples of a number with so many digits; %d is the most, without "+
-				"its point", maxModulus)}
+			return UnsupportedError(fmt.Sprintf("multiples of a number with so many digits; %d is the most, without "+
+				"its point", maxModulus))
 		}
 		parts = append(parts, newRemainder(int32(scaled.Num().Int64()), int32(places), not))
 		return nil

@@ -260,14 +260,14 @@ func TestNumberForms(t *testing.T) {
 }
 
 func TestNumbersRefused(t *testing.T) {
-	var unsupported *UnsupportedError
+	var unsupported UnsupportedError
 	for _, c := range []NumberConstraint{
 		{MultipleOf: []*big.Rat{rat("0.123456789")}}, {MultipleOf: []*big.Rat{rat("1/3")}},
 		{MultipleOf: []*big.Rat{rat("0")}},
 		{Minimum: rat("1/3")}, {Maximum: rat("1e5000")}, {Minimum: rat("1e-5000")},
 		{MultipleOf: []*big.Rat{rat("9973"), rat("9967")}},
 	} {
-		if _, err := Number(t.Context(), c); !errors.As(err, &unsupported) || unsupported.Hint() == "" {
+		if _, err := Number(t.Context(), c); !errors.As(err, &unsupported) {
 			t.Errorf("%.100v: %v", &c, err)
 		}
 	}

@@ -67,7 +67,7 @@ type stringPlan struct {
 	words       []string
 }
 
-// String returns the form of the strings that satisfy c. It fails with [ErrUnsatisfiable], an [*UnsupportedError] or,
+// String returns the form of the strings that satisfy c. It fails with [ErrUnsatisfiable], an [UnsupportedError] or,
 // for a pattern, a [*regex.Error].
 func String(ctx context.Context, c StringConstraint) (Form, error) {
 	p, err := c.plan()
@@ -125,7 +125,7 @@ func (c *StringConstraint) plan() (*stringPlan, error) {
 	for _, name := range c.NotFormats {
 		f := formats[name]
 		if f == nil || f.most > 0 {
-			return nil, &UnsupportedError{What: fmt.Sprintf("a string that is not in the format %q", name)}
+			return nil, UnsupportedError(fmt.Sprintf("a string that is not in the format %q", name))
 		}
 		p.mustNot = append(p.mustNot, f.condition())
 	}
@@ -223,8 +223,7 @@ func (p *stringPlan) oneCondition() (Form, bool, error) {
 // determinize returns the form of any plan, through an automaton.
 func (p *stringPlan) determinize(ctx context.Context) (Form, error) {
 	if p.least > expr.MaxCounted {
-		what := fmt.Sprintf("a minimum length above %d together with other conditions", expr.MaxCounted)
-		return nil, &UnsupportedError{What: what}
+		return nil, UnsupportedError(fmt.Sprintf("a minimum length above %d together with other conditions", expr.MaxCounted))
 	}
 	words := newWordList(p.words)
 	build := func(s *expr.Set) expr.ID {
@@ -251,7 +250,7 @@ func (p *stringPlan) determinize(ctx context.Context) (Form, error) {
 // tooComplex turns an error about the size of an automaton into one of this package.
 func tooComplex(err error) error {
 	if errors.Is(err, expr.ErrTooComplex) {
-		return &UnsupportedError{What: "the conditions on a string are too complex together", Err: err}
+		return UnsupportedError("the conditions on a string are too complex together")
 	}
 	return err
 }

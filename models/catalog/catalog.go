@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"runner/hint"
 )
 
 // File is a file of a repository.
@@ -126,14 +128,10 @@ func Need(bytes int64) int64 { return bytes + bytes/10 + 1<<30 }
 type Error struct {
 	// Detail is one line.
 	Detail string
-	// Advice is one line that tells the user what to do.
-	Advice string
+	hint.Advice
 }
 
 func (e *Error) Error() string { return e.Detail }
-
-// Hint tells the user what to do next.
-func (e *Error) Hint() string { return e.Advice }
 
 // Choose chooses one model among the files of a repository. wanted is a quantization in any case, the path or base
 // name of a file, or a folder. If it is empty, Choose takes the best quantization that fits in memory bytes. A memory
@@ -286,7 +284,7 @@ func hasWord(file, word string) bool {
 func noMatch(entries []Entry, files []File, wanted string) error {
 	names := Spell(entries)
 	e := &Error{Detail: fmt.Sprintf("no GGUF file matches %q; there is %s", wanted, List(names)),
-		Advice: "name one after a colon, for instance :" + names[0]}
+		Advice: hint.Advice("name one after a colon, for instance :" + names[0])}
 	for _, f := range files {
 		why := NotModel(f.Path)
 		if why != notGGUF && (strings.EqualFold(f.Path, wanted) || strings.EqualFold(path.Base(f.Path), wanted)) {
@@ -355,5 +353,5 @@ func Best(entries []Entry, memory int64) (Entry, error) {
 func ambiguous(entries []Entry) error {
 	names := Spell(entries)
 	return &Error{Detail: fmt.Sprintf("%d GGUF files match: %s", len(names), List(names)),
-		Advice: "name one after a colon, for instance :" + names[0]}
+		Advice: hint.Advice("name one after a colon, for instance :" + names[0])}
 }

@@ -11,6 +11,8 @@ import (
 	"os"
 	"strings"
 	"unicode/utf8"
+
+	"runner/hint"
 )
 
 // Error says why a file is not a model.
@@ -18,14 +20,10 @@ type Error struct {
 	Path string
 	// Detail is one line without the path.
 	Detail string
-	// Advice is one line that tells the user what to do.
-	Advice string
+	hint.Advice
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Path, e.Detail) }
-
-// Hint tells the user what to do next.
-func (e *Error) Hint() string { return e.Advice }
 
 // Check returns an error if a file that should be GGUF is something that is taken for it by mistake. It returns nil
 // for a GGUF file, for content that it does not know, and for a file that cannot be read, which others report. It reads
@@ -61,7 +59,7 @@ func check(path string, good func(start []byte, size int64) bool) *Error {
 
 // Kind says what a file of size bytes is that begins with start, and what to do. Both are empty for a GGUF file and
 // for content that is not known.
-func Kind(start []byte, size int64) (detail, advice string) {
+func Kind(start []byte, size int64) (detail string, advice hint.Advice) {
 	text := strings.ToLower(string(bytes.TrimLeft(bytes.TrimPrefix(start, []byte("\xef\xbb\xbf")), " \t\r\n")))
 	switch {
 	case size == 0:

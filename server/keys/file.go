@@ -1,7 +1,6 @@
 package keys
 
 import (
-	"fmt"
 	"os"
 	"sync"
 
@@ -71,32 +70,31 @@ func ReadFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return nil, &Error{Detail: unreadable(path, err), Advice: "check the path and its permissions", Err: err}
+		return nil, unreadable(path, err)
 	case !info.Mode().IsRegular():
-		return nil, &Error{Detail: path + " is not a regular file", Advice: "name a file"}
+		return nil, problem("", "name a file", "%s is not a regular file", path)
 	case info.Size() > maxFile:
-		return nil, &Error{Detail: fmt.Sprintf("%s has %d bytes; at most %d are allowed", path, info.Size(), maxFile),
-			Advice: "name a key file"}
+		return nil, problem("", "name a key file", "%s has %d bytes; at most %d are allowed", path, info.Size(), maxFile)
 	case info.Mode().Perm()&0o022 != 0:
-		return nil, &Error{Detail: "others may write " + path, Advice: "chmod 600 " + path}
+		return nil, problem("", hint.Advice("chmod 600 "+path), "others may write %s", path)
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return nil, &Error{Detail: unreadable(path, err), Advice: "check its permissions", Err: err}
+		return nil, unreadable(path, err)
 	}
 	return content, nil
 }
 
 // unreadable says why a file cannot be read.
-func unreadable(path string, err error) string {
-	return fmt.Sprintf("%s cannot be read: %v", path, hint.Reason(err))
+func unreadable(path string, err error) error {
+	return problem("", "check the path and its permissions", "%s cannot be read: %w", path, hint.Reason(err))
 }
 
 // ReplaceFile atomically replaces a file with one that only its owner can read.
 func ReplaceFile(path string, content []byte) error {
 	if err := wholefile.Replace(path, content, 0o600); err != nil {
-		return &Error{Detail: "the file cannot be written", Advice: "check the space and the permissions of its folder",
-			Err: err}
+		return &hint.Error{Text: "API keys: the file cannot be written", Err: err,
+			Advice: "check the space and the permissions of its folder"}
 	}
 	return nil
 }

@@ -39,6 +39,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"runner/hint"
 	"runner/reasoning"
 	"runner/server/wire"
 )
@@ -74,33 +75,21 @@ func newSet(keys ...*Key) *Set {
 	return s
 }
 
-// Error says what is wrong with a key or its file. It holds no key.
-type Error struct {
-	// ID is the id of the key, if it is known.
-	ID     string
-	Detail string
-	Advice string
-	Err    error
-}
-
-func (e *Error) Error() string {
-	if e.ID == "" {
-		return "API keys: " + e.Detail
+// problem returns an error about the key with an id, or about the file if id is empty. It may not contain a key.
+func problem(id string, advice hint.Advice, format string, args ...any) error {
+	about := "API keys"
+	if id != "" {
+		about = fmt.Sprintf("API key %q", id)
 	}
-	return fmt.Sprintf("API key %q: %s", e.ID, e.Detail)
+	err := fmt.Errorf(format, args...)
+	return &hint.Error{Text: about + ": " + err.Error(), Advice: advice, Err: err}
 }
-
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
-
-// Hint tells the user what to do next.
-func (e *Error) Hint() string { return e.Advice }
 
 // One returns a set with a single key that may do everything. What a flag has to grant it may do if it is granted.
 func One(key string, granted ...wire.Scope) (*Set, error) {
 	if len(key) < minKey || len(key) > maxKey {
-		return nil, &Error{ID: "key", Detail: fmt.Sprintf("it has %d bytes; %d to %d are allowed", len(key), minKey, maxKey),
-			Advice: "make one with runner serve apikey new"}
+		return nil, problem("key", "make one with runner serve apikey new", "it has %d bytes; %d to %d are allowed", len(key),
+			minKey, maxKey)
 	}
 	return newSet(&Key{
 		Principal: wire.Principal{ID: "key", Scopes: wire.Granted(granted, false), Reasoning: reasoning.VisibilityFull},
@@ -188,15 +177,13 @@ func decode(content []byte) ([]Entry, error) {
 	d.DisallowUnknownFields()
 	var f fileContent
 	if err := d.Decode(&f); err != nil {
-		return nil, &Error{Detail: "the file is not valid: " + err.Error(),
-			Advice: "see docs/server.md for its form", Err: err}
+		return nil, problem("", "see docs/server.md for its form", "the file is not valid: %w", err)
 	}
 	if d.More() {
-		return nil, &Error{Detail: "the file has text after the keys", Advice: "see docs/server.md for the file's form"}
+		return nil, problem("", "see docs/server.md for the file's form", "the file has text after the keys")
 	}
 	if len(f.Keys) > maxKeys {
-		return nil, &Error{Detail: fmt.Sprintf("the file has %d keys; at most %d are allowed", len(f.Keys), maxKeys),
-			Advice: "remove some"}
+		return nil, problem("", "remove some", "the file has %d keys; at most %d are allowed", len(f.Keys), maxKeys)
 	}
 	return f.Keys, nil
 }
@@ -213,20 +200,20 @@ func parse(content []byte) (keys []*Key, err error) {
 			return nil, err
 		}
 		if ids[k.ID] || hashes[k.hash] {
-			return nil, &Error{ID: k.ID, Detail: "it is there twice", Advice: "remove one of them"}
+			return nil, problem(k.ID, "remove one of them", "it is there twice")
 		}
 		ids[k.ID], hashes[k.hash] = true, true
 		keys = append(keys, k)
 	}
 	if len(keys) == 0 {
-		return nil, &Error{Detail: "the file has none", Advice: "make one with runner serve apikey new"}
+		return nil, problem("", "make one with runner serve apikey new", "the file has none")
 	}
 	return keys, nil
 }
 
 func (e *Entry) key() (*Key, error) {
-	bad := func(advice, format string, args ...any) (*Key, error) {
-		return nil, &Error{ID: e.ID, Detail: fmt.Sprintf(format, args...), Advice: advice}
+	bad := func(advice hint.Advice, format string, args ...any) (*Key, error) {
+		return nil, problem(e.ID, advice, format, args...)
 	}
 	k := &Key{Principal: wire.Principal{ID: e.ID, Scopes: e.Scopes, Models: e.Models},
 		RequestsPerMinute: e.RequestsPerMinute, TokensPerMinute: e.TokensPerMinute}
@@ -243,7 +230,7 @@ func (e *Entry) key() (*Key, error) {
 	known := wire.Scopes(nil)
 	for _, s := range k.Scopes {
 		if !slices.Contains(known, s) {
-			return bad("use some of "+strings.Trim(fmt.Sprint(known), "[]"), "there is no scope %q", s)
+			return bad(hint.Advice("use some of "+strings.Trim(fmt.Sprint(known), "[]")), "there is no scope %q", s)
 		}
 	}
 	if e.Reasoning != "" {
@@ -279,8 +266,8 @@ func Add(path string, e Entry) (key string, err error) {
 		}
 	}
 	if slices.ContainsFunc(entries, func(other Entry) bool { return other.ID == e.ID }) {
-		return "", &Error{ID: e.ID, Detail: "there is already a key with this id in " + path,
-			Advice: "choose another id, or remove that one from the file"}
+		return "", problem(e.ID, "choose another id, or remove that one from the file",
+			"there is already a key with this id in %s", path)
 	}
 	key, e.SHA256 = New()
 	out, err := json.MarshalIndent(fileContent{Keys: append(entries, e)}, "", "  ")
@@ -315,11 +302,9 @@ func Remove(path, id string) error {
 	rest := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.ID == id })
 	switch {
 	case len(rest) == len(entries):
-		return &Error{ID: id, Detail: "there is no key with this id in " + path,
-			Advice: "see runner serve apikey list " + path}
+		return problem(id, hint.Advice("see runner serve apikey list "+path), "there is no key with this id in %s", path)
 	case len(rest) == 0:
-		return &Error{ID: id, Detail: "it is the last one in " + path,
-			Advice: "make another first, with runner serve apikey new"}
+		return problem(id, "make another first, with runner serve apikey new", "it is the last one in %s", path)
 	}
 	out, err := json.MarshalIndent(fileContent{Keys: rest}, "", "  ")
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"runner/hint"
 	"runner/reasoning"
 	"runner/server/ollama"
 	_ "runner/server/traces" // declares permissions
@@ -101,8 +102,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 	} {
 		content = strings.ReplaceAll(strings.ReplaceAll(content, `"H"`, `"`+hash+`"`), `"I"`, `"0`+hash[1:]+`"`)
 		_, err := parse([]byte(content))
-		var e *Error
-		if !errors.As(err, &e) || !strings.Contains(err.Error(), want) || e.Hint() == "" {
+		if hint.Of(err) == "" || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", content, err, want)
 		}
 	}
@@ -234,11 +234,10 @@ func TestRemoveKeepsTheOthers(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(after, before[1:]) || after[0].Scopes == nil || after[0].Models == nil {
 		t.Errorf("%+v are left of %+v, %v", after, before, err)
 	}
-	var e *Error
-	if err := Remove(path, "a"); !errors.As(err, &e) || e.ID != "a" {
+	if err := Remove(path, "a"); hint.Of(err) == "" || !strings.Contains(err.Error(), `"a"`) {
 		t.Errorf("removed again: %v", err)
 	}
-	if err := errors.Join(Remove(path, "b"), Remove(path, "c")); !errors.As(err, &e) || e.ID != "c" {
+	if err := errors.Join(Remove(path, "b"), Remove(path, "c")); err == nil || !strings.Contains(err.Error(), `"c"`) {
 		t.Errorf("the last one: %v", err)
 	}
 }
