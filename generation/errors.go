@@ -9,7 +9,8 @@ import (
 
 // Errors that end a run. They may be wrapped.
 var (
-	// ErrClosed: the runner was closed.
+	// ErrClosed: the runner was closed, because the program ends or unloads the model. It is not [backend.ErrClosed],
+	// with which an engine refuses a sequence that was closed before.
 	ErrClosed = errors.New("runner is closed")
 	// ErrQueueFull: Config.Queue requests are waiting already; try again later.
 	ErrQueueFull = errors.New("too many requests are waiting")

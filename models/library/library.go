@@ -41,8 +41,6 @@ var (
 	ErrBusy = errors.New("too many models are being pulled; try again later")
 	// ErrFull: there are as many further names as there may be.
 	ErrFull = errors.New("there are too many names")
-	// ErrClosed: the program stops.
-	ErrClosed = errors.New("the program is stopping")
 )
 
 // Config is the configuration of a library. Client is required.
@@ -69,7 +67,7 @@ type Library struct {
 	names  nameFile
 
 	stop    context.Context
-	cancel  context.CancelFunc
+	cancel  context.CancelCauseFunc
 	running sync.WaitGroup
 
 	mu sync.Mutex
@@ -91,14 +89,14 @@ func New(cfg Config) *Library {
 	for _, file := range cfg.Served {
 		l.served[real(file)] = true
 	}
-	l.stop, l.cancel = context.WithCancel(context.Background())
+	l.stop, l.cancel = context.WithCancelCause(context.Background())
 	return l
 }
 
-// Close ends all transfers and waits for them. What they got is kept.
-func (l *Library) Close() {
+// Close ends all transfers with an error that says why, and waits for them. What they got is kept.
+func (l *Library) Close(why error) {
 	l.mu.Lock()
-	l.cancel()
+	l.cancel(why)
 	l.mu.Unlock()
 	l.running.Wait()
 }

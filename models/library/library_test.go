@@ -46,9 +46,12 @@ func open(t *testing.T, change func(*Config)) shelf {
 		change(&cfg)
 	}
 	s.Library = New(cfg)
-	t.Cleanup(s.Close)
+	t.Cleanup(func() { s.Close(errStopping) })
 	return s
 }
+
+// errStopping is why the tests close a library.
+var errStopping = errors.New("the program is stopping")
 
 func silent(Progress) error { return nil }
 
@@ -209,11 +212,11 @@ func TestPullsComeAndGo(t *testing.T) {
 	}
 	all.Wait()
 	s.pull(t, "org/tiny:Q8_0")
-	s.Close()
+	s.Close(errStopping)
 	if len(s.active)+len(s.transfers) > 0 {
 		t.Errorf("%d transfers are left", len(s.active))
 	}
-	if _, err := s.Pull(t.Context(), "org/tiny", silent); !errors.Is(err, ErrClosed) {
+	if _, err := s.Pull(t.Context(), "org/tiny", silent); !errors.Is(err, errStopping) {
 		t.Errorf("after the end: %v", err)
 	}
 }
@@ -232,8 +235,8 @@ func TestCloseEndsPulls(t *testing.T) {
 		result <- err
 	}()
 	wait(t, "it moves", moved.Load)
-	s.Close()
-	if err := <-result; !errors.Is(err, ErrClosed) {
+	s.Close(errStopping)
+	if err := <-result; !errors.Is(err, errStopping) {
 		t.Errorf("%v", err)
 	}
 }

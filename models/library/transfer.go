@@ -67,7 +67,7 @@ func (t *transfer) mayWrite(repo string) bool { return slices.Contains(t.repos, 
 // steps of the transfer that it shares; what is slow to report misses steps. An error of report ends the call.
 //
 // When ctx ends, or Pull returns for another reason, the transfer goes on if others wait for it. Errors are ctx's
-// cause, that of report, [ErrUnknown], [ErrBusy], [ErrClosed], and those of package pull.
+// cause, that of report, [ErrUnknown], [ErrBusy], that of [Library.Close], and those of package pull.
 func (l *Library) Pull(ctx context.Context, name string, report func(Progress) error) (string, error) {
 	n, err := Parse(name)
 	if err != nil {
@@ -99,7 +99,7 @@ func (l *Library) join(n names.Name) (*transfer, error) {
 	}
 	switch {
 	case l.stop.Err() != nil:
-		return nil, ErrClosed
+		return nil, context.Cause(l.stop)
 	case len(l.active) >= l.cfg.Pulls:
 		return nil, ErrBusy
 	}
@@ -167,7 +167,7 @@ func (l *Library) run(ctx context.Context, t *transfer, n names.Name) (string, e
 		})
 	}
 	if l.stop.Err() != nil && errors.Is(err, context.Canceled) {
-		err = ErrClosed
+		err = context.Cause(l.stop)
 	}
 	if err != nil {
 		return "", err

@@ -45,6 +45,4 @@ var (
 	ErrRecipients = errors.New("sealed trace: 1 to 32 different recipients are needed")
 	// ErrRecord means that a record is empty, contains a line feed or is longer than MaxRecord.
 	ErrRecord = errors.New("sealed trace: a record is one line of at most 16 MiB")
-	// ErrClosed means that the Writer was closed or abandoned.
-	ErrClosed = errors.New("sealed trace: the writer is closed")
 )

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -144,8 +145,8 @@ func TestNothingShowsBeforeItIsSealed(t *testing.T) {
 	if out.Len() < 100_000 || bytes.Contains(out.Bytes(), []byte(canary)) {
 		t.Errorf("%d bytes, which may hold the text", out.Len())
 	}
-	if err := w.Append([]byte("x")); !errors.Is(err, ErrClosed) {
-		t.Errorf("%v, want ErrClosed", err)
+	if err := w.Append([]byte("x")); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("%v, want os.ErrClosed", err)
 	}
 	if bytes.Contains(w.plain[:cap(w.plain)], []byte(canary)) || *w.key != [keySize]byte{} {
 		t.Error("the writer keeps text or key")

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io"
+	"os"
 
 	"golang.org/x/crypto/nacl/box"
 )
@@ -57,7 +58,7 @@ func newWriter(w io.Writer, id ID, to []Recipient, random io.Reader) (*Writer, e
 	return &Writer{w: w, key: chunkKey(&key, header), plain: make([]byte, lengthSize, maxClass)}, nil
 }
 
-// Append adds a copy of a record. Errors: ErrRecord, after which the Writer can still be used; ErrClosed; and those of
+// Append adds a copy of a record. Errors: ErrRecord, after which the Writer can still be used; [os.ErrClosed]; and those of
 // the underlying writer.
 func (w *Writer) Append(record []byte) error {
 	if w.err != nil {
@@ -111,7 +112,7 @@ func (w *Writer) Abandon() {
 	clear(w.key[:])
 	clear(w.plain[:cap(w.plain)])
 	if w.err == nil {
-		w.err = ErrClosed
+		w.err = fmt.Errorf("sealed trace: %w", os.ErrClosed)
 	}
 }
 

@@ -49,7 +49,7 @@ type Identity struct {
 	Grant [sha256.Size]byte
 }
 
-// The reasons why a connection ends. Receive returns them.
+// The reasons why a connection ends. Receive returns them. Their texts are words of the protocol.
 var (
 	// ErrSlow: the participant did not read its messages.
 	ErrSlow = errors.New("slow_consumer")

@@ -101,7 +101,7 @@ func (s *servedLibrary) Named(name string) (model string, ok bool) {
 }
 
 // Close implements [ollama.Library].
-func (s *servedLibrary) Close() { s.models.Close() }
+func (s *servedLibrary) Close() { s.models.Close(wire.ErrDraining) }
 
 // Pull implements [ollama.Library].
 func (s *servedLibrary) Pull(ctx context.Context, name string, report func(ollama.Pulled) error) (string, error) {
@@ -156,9 +156,7 @@ func (s *servedLibrary) wireError(err error) error {
 		e := answer(wire.CodeQueue, "%v", err)
 		e.RetryAfter = time.Minute
 		return e
-	case errors.Is(err, library.ErrClosed):
-		return wire.FromError(wire.ErrDraining, nil)
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, wire.ErrDraining), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return wire.FromError(err, nil)
 	}
 	s.log.Error("a model could not be pulled, named or deleted", "error", err)
