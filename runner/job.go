@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"runner/chattemplate"
@@ -32,6 +33,8 @@ type job struct {
 	// loop chooses the turns; nil if there is one.
 	loop   generation.Loop
 	ticket *ticket
+	// warming computes the first masks of forms, until ctx ends.
+	warming sync.WaitGroup
 	// principal waits for the slots. prompt, when not nil, gets the prompt of the first turn, and nothing is generated.
 	principal string
 	prompt    *chattemplate.Prompt
@@ -136,9 +139,10 @@ func (j *job) run() error {
 	return said.Refused
 }
 
-// leave ends the job after its reader is done with it. It waits for the end of the trace.
+// leave ends the job after its reader is done with it. It waits for the end of the trace and of the job's goroutines.
 func (j *job) leave() {
 	j.cancel()
+	j.warming.Wait()
 	j.accounts.close()
 	if j.tape != nil {
 		j.tape.close(context.Canceled)

@@ -127,7 +127,13 @@ func (t *turn) prepare() error {
 	}
 	t.lane.silent = t.req.PromptOnly
 	t.follow(t.lane)
-	t.model.Warm(t.job.ctx)
+	if forms := t.model.Forms(); len(forms) > 0 {
+		t.job.warming.Go(func() {
+			for _, form := range forms {
+				form.Warm(t.job.ctx)
+			}
+		})
+	}
 	return nil
 }
 

@@ -196,8 +196,8 @@ func (t *turn) listHeaders(mayReason, mayTalk bool) (*hold.OneOf, error) {
 // Ignored implements family.Turn. All strict tools are enforced.
 func (t *turn) Ignored() bool { return false }
 
-// Warm implements family.Turn.
-func (t *turn) Warm(ctx context.Context) {
+// Forms implements family.Turn.
+func (t *turn) Forms() []*grammar.Grammar {
 	forms := make([]*grammar.Grammar, 0, 1+len(t.calls))
 	if t.answer != nil {
 		forms = append(forms, t.answer)
@@ -205,7 +205,7 @@ func (t *turn) Warm(ctx context.Context) {
 	for _, form := range t.calls {
 		forms = append(forms, form)
 	}
-	hold.Warm(ctx, forms)
+	return forms
 }
 
 // Open implements family.Turn. With tools the model still chooses between an answer and a call, so only the headers of

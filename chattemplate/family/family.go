@@ -140,8 +140,8 @@ type Turn interface {
 	reader.Reader
 	// Ignored reports whether strict tools are not enforced, because the format has no place for it.
 	Ignored() bool
-	// Warm computes the first masks of the forms in the background, until ctx ends.
-	Warm(ctx context.Context)
+	// Forms returns the forms of the answer and of calls, so that the caller can compute their first masks early.
+	Forms() []*grammar.Grammar
 	// Open completes a prompt. With skip the model does not reason: it goes on to its answer, or to the choice between
 	// an answer and a call. It returns a *RefusedError if the prompt leaves no place for a required answer or call.
 	Open(p *chattemplate.Prompt, skip bool) error

@@ -10,8 +10,6 @@
 package hold
 
 import (
-	"context"
-
 	"runner/backend"
 	"runner/grammar"
 )
@@ -101,16 +99,4 @@ func Ends(v *backend.Vocab) []backend.Token {
 		}
 	}
 	return out
-}
-
-// Warm computes the first masks of forms in the background, until ctx ends.
-func Warm(ctx context.Context, forms []*grammar.Grammar) {
-	if len(forms) == 0 {
-		return
-	}
-	go func() {
-		for _, form := range forms {
-			form.Warm(ctx)
-		}
-	}()
 }

@@ -122,8 +122,8 @@ func (t *turn) refuseCalls() error {
 // Ignored implements family.Turn.
 func (t *turn) Ignored() bool { return t.ignored }
 
-// Warm implements family.Turn.
-func (t *turn) Warm(ctx context.Context) {
+// Forms implements family.Turn.
+func (t *turn) Forms() []*grammar.Grammar {
 	var forms []*grammar.Grammar
 	if t.answer != nil {
 		forms = append(forms, t.answer)
@@ -131,7 +131,7 @@ func (t *turn) Warm(ctx context.Context) {
 	if t.calls != nil {
 		forms = append(forms, t.calls.whole, t.calls.after)
 	}
-	hold.Warm(ctx, forms)
+	return forms
 }
 
 // Open implements family.Turn. Calls are in the text of answers, so skipping leads there. If the template makes the
