@@ -66,7 +66,9 @@ type connections struct {
 	tls           bool
 	clock         func() time.Time
 	dropped       *prometheus.CounterVec
-	refusals      chan struct{}
+	// refusals has an item for each connection that is being refused, by a goroutine of refusing.
+	refusals chan struct{}
+	refusing sync.WaitGroup
 
 	mu   sync.Mutex
 	open map[*connection]struct{}
@@ -234,7 +236,7 @@ func (s *connections) refuse(c net.Conn) {
 		_ = c.Close()
 		return
 	}
-	go func() {
+	s.refusing.Go(func() {
 		defer func() { <-s.refusals }()
 		defer c.Close()
 		if s.tls {
@@ -249,7 +251,7 @@ func (s *connections) refuse(c net.Conn) {
 		if half, ok := c.(interface{ CloseWrite() error }); ok && err == nil && half.CloseWrite() == nil {
 			_, _ = io.Copy(io.Discard, c) // closing a connection with unread data would lose what was written
 		}
-	}()
+	})
 }
 
 // note is for [http.Server.ConnState].

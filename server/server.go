@@ -428,7 +428,7 @@ func (c *Config) CheckAddress(a net.Addr) error {
 // DrainTimeout. It ends those that are left, each stream after a whole frame, and returns. It closes l and the pool.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if err := s.cfg.CheckAddress(l.Addr()); err != nil {
-		return errors.Join(err, l.Close())
+		return errors.Join(err, l.Close(), s.cfg.Pool.Close())
 	}
 	held, err := newConnections(l, &s.cfg, s.metrics.dropped)
 	if err != nil {
@@ -441,16 +441,17 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		MaxHeaderBytes: maxHeader,
 		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
+	var work sync.WaitGroup // in the background
+	defer held.refusing.Wait()
+	defer work.Wait()
 	stopped := make(chan error, 1)
-	go func() {
+	work.Go(func() {
 		if s.cfg.TLS != nil {
 			stopped <- hs.ServeTLS(l, "", "")
 		} else {
 			stopped <- hs.Serve(l)
 		}
-	}()
-	var work sync.WaitGroup // in the background
-	defer work.Wait()
+	})
 	working, end := context.WithCancel(ctx)
 	defer end()
 	work.Go(func() { s.health.watch(working) })

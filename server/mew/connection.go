@@ -117,8 +117,10 @@ func (a *API) join(ctx context.Context, ws *websocket.Conn) (*space.Identity, er
 // write passes on what a member receives until its connection ends, and closes it with the reason.
 func write(ctx context.Context, ws *websocket.Conn, m *space.Member) {
 	ctx, stop := context.WithCancel(ctx)
+	var pings sync.WaitGroup
+	defer pings.Wait()
 	defer stop()
-	go participant.Ping(ctx, ws, pingEvery)
+	pings.Go(func() { participant.Ping(ctx, ws, pingEvery) })
 	for {
 		line, err := m.Receive(ctx)
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"runner/backend/backendtest"
 	"runner/backend/fake"
 	"runner/generation"
 	"runner/reasoning"
@@ -1079,4 +1080,34 @@ func TestConnectionsOfOneToken(t *testing.T) {
 			t.Fatal("closing a connection makes no room")
 		}
 	}
+}
+
+// TestCloseLeavesNoGoroutine closes a space in which a model here, one elsewhere, a person and a connection that has
+// not joined take part. Their connections and all that they started end.
+func TestCloseLeavesNoGoroutine(t *testing.T) {
+	backendtest.Goroutines(t, func() {
+		t.Run("space", func(t *testing.T) { // all that the space needs is closed at the end
+			s := newSite(t, nil, fake.Config{Delay: slow}, sum)
+			ctx, leave := context.WithCancel(t.Context())
+			alice := s.join("alice")
+			agent := s.agent(ctx, "thinker", generation.Request{}, fake.Config{}, sum)
+			alice.wait(envelope.Presence, func(e *envelope.Envelope) bool {
+				return strings.Contains(string(e.Payload), "thinker")
+			})
+			alice.answer(mew.LocalID, alice.say("What is 17 + 25?", mew.LocalID))
+			alice.say("What is 17 + 25?", mew.LocalID) // the space closes before the answer ends
+			ws, _, err := s.dial(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stranger := s.listen("stranger", ws)
+			s.api.Close(t.Context())
+			leave()
+			if err := <-agent; err != nil {
+				t.Error(err)
+			}
+			alice.ended()
+			stranger.ended()
+		})
+	})
 }

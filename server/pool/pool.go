@@ -66,9 +66,10 @@ type Entry struct {
 // Pool is a set of models. Its methods may be called by several goroutines at once.
 type Pool struct {
 	cfg Config
-	// stop is done when the pool is closed, which ends loading.
+	// stop is done when the pool is closed, which ends work: all loading and unloading in the background.
 	stop   context.Context
 	cancel context.CancelFunc
+	work   sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool
@@ -136,9 +137,20 @@ func New(cfg Config) *Pool {
 	p.mu.Lock() // expire reads timer
 	defer p.mu.Unlock()
 	if cfg.KeepAlive > 0 {
-		p.timer = time.AfterFunc(cfg.KeepAlive, p.expire)
+		p.timer = time.AfterFunc(cfg.KeepAlive, func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.start(p.expire)
+		})
 	}
 	return p
+}
+
+// start runs f in the background, unless the pool is closed. The caller holds the lock.
+func (p *Pool) start(f func()) {
+	if !p.closed {
+		p.work.Go(f)
+	}
 }
 
 // Names returns the names of the models, the default first.
@@ -236,7 +248,7 @@ func (p *Pool) take(name string) (wire.Loaded, func(), *attempt, error) {
 		return nil, nil, nil, m.failed
 	case m.loading == nil:
 		m.loading = &attempt{done: make(chan struct{})}
-		go p.try(m)
+		p.start(func() { p.try(m) })
 	}
 	return nil, nil, m.loading, nil
 }
@@ -261,7 +273,7 @@ func (p *Pool) release(m *model) {
 	m.users--
 	m.used = p.cfg.Clock()
 	if m.users == 0 && m.unwanted {
-		go p.expire()
+		p.start(p.expire)
 	}
 	close(p.freed)
 	p.freed = make(chan struct{})
@@ -493,15 +505,17 @@ func (p *Pool) Unload(ctx context.Context, name string) error {
 	}
 	m.unwanted = m.loaded != nil
 	now := m.unwanted && m.users == 0
+	done := make(chan struct{})
+	if now {
+		p.start(func() {
+			defer close(done)
+			p.expire()
+		})
+	}
 	p.mu.Unlock()
 	if !now {
 		return nil
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		p.expire()
-	}()
 	select {
 	case <-done:
 		return nil
@@ -566,8 +580,7 @@ func (p *Pool) Close() error {
 	}
 	p.mu.Unlock()
 	p.cancel()
-	p.loading <- struct{}{} // wait for the model that is being loaded, which sees that the pool is closed
-	defer func() { <-p.loading }()
+	p.work.Wait() // a model that is being loaded sees that the pool is closed
 	p.mu.Lock()
 	var all []wire.Loaded
 	for _, name := range slices.Sorted(maps.Keys(p.models)) {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coder/websocket"
@@ -115,8 +116,10 @@ func Dial(ctx context.Context, a Address) (Conn, error) {
 
 // webSocket is a connection to a space on another server.
 type webSocket struct {
-	ws   *websocket.Conn
+	ws *websocket.Conn
+	// stop ends work, which reads and pings.
 	stop context.CancelFunc
+	work sync.WaitGroup
 	// in gets the frames that were read. It is closed when the connection ends, after ended is set.
 	in    chan []byte
 	ended error
@@ -125,8 +128,8 @@ type webSocket struct {
 func newWebSocket(ws *websocket.Conn) *webSocket {
 	ctx, stop := context.WithCancel(context.Background())
 	c := &webSocket{ws: ws, stop: stop, in: make(chan []byte)}
-	go Ping(ctx, ws, pingEvery)
-	go c.read(ctx)
+	c.work.Go(func() { Ping(ctx, ws, pingEvery) })
+	c.work.Go(func() { c.read(ctx) })
 	return c
 }
 
@@ -210,6 +213,7 @@ func (c *webSocket) Send(ctx context.Context, frame []byte) error {
 
 // Close implements [Conn].
 func (c *webSocket) Close() error {
+	defer c.work.Wait()
 	defer c.stop()
 	return c.ws.Close(websocket.StatusNormalClosure, "")
 }
