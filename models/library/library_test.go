@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"runner/backend/backendtest"
 	"runner/models/cache"
 	"runner/models/catalog"
 	"runner/models/hub"
@@ -239,6 +240,36 @@ func TestCloseEndsPulls(t *testing.T) {
 	if err := <-result; !errors.Is(err, errStopping) {
 		t.Errorf("%v", err)
 	}
+}
+
+// TestCloseLeavesNoGoroutine closes a library after a pull, after one that was given up, and during one.
+func TestCloseLeavesNoGoroutine(t *testing.T) {
+	backendtest.Goroutines(t, func() {
+		t.Run("pulls", func(t *testing.T) { // the hub is closed at the end
+			s := open(t, nil)
+			s.pull(t, "org/tiny:Q8_0")
+			s.slow()
+			gone := errors.New("gone")
+			giveUp := func(Progress) error { return gone }
+			if _, err := s.Pull(t.Context(), "org/tiny:Q4_K_M", giveUp); !errors.Is(err, gone) {
+				t.Errorf("given up: %v", err)
+			}
+			var running sync.WaitGroup
+			var moved atomic.Bool
+			running.Go(func() {
+				_, err := s.Pull(t.Context(), "org/tiny:Q4_K_M", func(p Progress) error {
+					moved.Store(moved.Load() || p.Done > 0)
+					return nil
+				})
+				if !errors.Is(err, errStopping) {
+					t.Errorf("closed: %v", err)
+				}
+			})
+			wait(t, "it moves", moved.Load)
+			s.Close(errStopping)
+			running.Wait()
+		})
+	})
 }
 
 func TestRemove(t *testing.T) {
