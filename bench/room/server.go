@@ -138,6 +138,7 @@ func (s *server) stop() {
 	timer := time.AfterFunc(10*time.Second, func() { _ = s.cmd.Process.Kill() })
 	defer timer.Stop()
 	_ = s.cmd.Wait()
+	<-s.ended
 }
 
 // ask asks for a streamed answer and measures it as a client sees it.

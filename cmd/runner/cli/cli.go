@@ -237,7 +237,7 @@ func (a *App) newOwnRunner(ctx context.Context, m placed, model backend.Config, 
 		if a.traced {
 			var open context.Context
 			open, own.stop = context.WithCancel(context.WithoutCancel(ctx)) // ctx may end with the loading
-			hash(open, m.Path, from, slog.New(slog.NewTextHandler(a.Stderr(), &slog.HandlerOptions{Level: slog.LevelWarn})))
+			hash(open, &own.hashing, m.Path, from, slog.New(slog.NewTextHandler(a.Stderr(), &slog.HandlerOptions{Level: slog.LevelWarn})))
 		}
 	}
 	return a.newRunner(ctx, m, model, cfg)

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 )
 
@@ -18,6 +19,7 @@ type hangUps struct {
 	signals chan os.Signal
 	ctx     context.Context
 	cancel  context.CancelFunc
+	work    sync.WaitGroup
 	drains  bool
 	log     *slog.Logger
 }
@@ -30,25 +32,31 @@ func (*App) hangUps(ctx context.Context, log *slog.Logger) (context.Context, *ha
 	return h.ctx, h
 }
 
-// follow handles the signals until the server stops. It calls reload when the files have to be read again.
+// follow handles the signals in the background until the server stops. It calls reload when the files have to be read
+// again.
 func (h *hangUps) follow(reload func()) {
-	for {
-		select {
-		case <-h.signals:
-			if h.drains {
-				h.log.Info("the terminal is gone; stopping")
-				h.cancel()
+	h.work.Go(func() {
+		for {
+			select {
+			case <-h.signals:
+				if h.drains {
+					h.log.Info("the terminal is gone; stopping")
+					h.cancel()
+					return
+				}
+				reload()
+			case <-h.ctx.Done():
 				return
 			}
-			reload()
-		case <-h.ctx.Done():
-			return
 		}
-	}
+	})
 }
 
 // stop cancels the context. SIGHUP stays caught, so that it does not end a server that drains.
-func (h *hangUps) stop() { h.cancel() }
+func (h *hangUps) stop() {
+	h.cancel()
+	h.work.Wait()
+}
 
 // hasTerminal reports whether the process has a controlling terminal.
 func hasTerminal() bool {

@@ -17,6 +17,8 @@ type modelFiles struct {
 	// mapped is set if the engine reads the weights from the files while it computes.
 	mapped bool
 	log    *slog.Logger
+	// hashing computes digests, until the pool is closed.
+	hashing sync.WaitGroup
 
 	mu sync.Mutex
 	// first has the files of each model when it was loaded first, and loaded those of the models in memory.
@@ -26,12 +28,15 @@ type modelFiles struct {
 // ownWeights are the files of a model that a command loads once. They implement [runner.Weights].
 type ownWeights struct {
 	*models.Snapshot
-	stop func() // ends the computing of their digest
+	// stop ends hashing, which computes their digest.
+	stop    func()
+	hashing sync.WaitGroup
 }
 
 // Close implements [runner.Weights].
 func (w *ownWeights) Close() error {
 	w.stop()
+	w.hashing.Wait()
 	return w.Snapshot.Close()
 }
 
@@ -72,7 +77,7 @@ func (f *modelFiles) opened(ctx context.Context, name string, s *models.Snapshot
 		f.first[name] = s
 	}
 	f.mu.Unlock()
-	hash(ctx, name, s, f.log)
+	hash(ctx, &f.hashing, name, s, f.log)
 }
 
 // check implements [pool.Config]'s Check.
@@ -99,8 +104,8 @@ func changed(err error) error {
 const hashedAtOnce = 64 << 20
 
 // hash computes the digest of a model's files, if it is not known: of large ones in the background, slowly, until ctx
-// ends. It warns if the file has a name that says something else.
-func hash(ctx context.Context, name string, s *models.Snapshot, log *slog.Logger) {
+// ends. It warns if the file has a name that says something else. The caller ends ctx and waits for background.
+func hash(ctx context.Context, background *sync.WaitGroup, name string, s *models.Snapshot, log *slog.Logger) {
 	small := s.Size() <= hashedAtOnce
 	compute := func() {
 		if s.Digest() != "" {
@@ -121,5 +126,5 @@ func hash(ctx context.Context, name string, s *models.Snapshot, log *slog.Logger
 		compute()
 		return
 	}
-	go compute()
+	background.Go(compute)
 }

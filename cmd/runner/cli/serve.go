@@ -128,6 +128,7 @@ func (a *App) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	if cfg.Pool, cfg.Cards, err = a.newPool(ctx, o, list, rc, fail); err != nil {
 		return errors.Join(err, l.Close())
 	}
+	defer o.files.hashing.Wait()
 	s := server.New(cfg)
 	for _, m := range list {
 		o.Files = append(o.Files, m.Files.Parts()...)
@@ -136,7 +137,7 @@ func (a *App) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	if err := mountFormats(o); err != nil {
 		return errors.Join(err, l.Close(), cfg.Pool.Close())
 	}
-	go hangUps.follow(s.Reload)
+	hangUps.follow(s.Reload)
 	a.announce(o, list, l.Addr(), cfg)
 	err = s.Serve(serving, l)
 	if ctx.Err() == nil && serving.Err() != nil {
@@ -281,12 +282,12 @@ func (a *App) newPool(ctx context.Context, o *serveOptions, list []served, rc ru
 		cards = append(cards, card)
 		cfg.Models = append(cfg.Models, pool.Entry{Name: s.name, Size: card.Size, Pinned: i == 0 && len(list) == 1})
 	}
-	files := &modelFiles{mapped: !o.model.NoMemoryMap, log: cfg.Logger, first: map[string]*models.Snapshot{},
+	o.files = &modelFiles{mapped: !o.model.NoMemoryMap, log: cfg.Logger, first: map[string]*models.Snapshot{},
 		loaded: map[string]*models.Snapshot{}}
-	if files.log == nil {
-		files.log = slog.New(slog.DiscardHandler)
+	if o.files.log == nil {
+		o.files.log = slog.New(slog.DiscardHandler)
 	}
-	cfg.Check = files.check
+	cfg.Check = o.files.check
 	// loaded is set if the first model was ever loaded. It needs no lock, because the pool opens one model at a time.
 	loaded := false
 	var p *pool.Pool
@@ -299,7 +300,7 @@ func (a *App) newPool(ctx context.Context, o *serveOptions, list []served, rc ru
 				return nil, err
 			}
 		}
-		r, err := a.openServed(ctx, o, s, others, files, rc)
+		r, err := a.openServed(ctx, o, s, others, rc)
 		if atStart {
 			if loaded = err == nil; !loaded {
 				fail(err)
@@ -331,7 +332,7 @@ func othersOf(name string, cfg pool.Config, loaded func(name string) bool) (size
 }
 
 // openServed loads a model for the server. others are the sizes of the models that may be loaded later.
-func (a *App) openServed(ctx context.Context, o *serveOptions, s served, others []int64, files *modelFiles,
+func (a *App) openServed(ctx context.Context, o *serveOptions, s served, others []int64,
 	rc runner.Config) (wire.Loaded, error) {
 	cfg := o.model
 	cfg.Others, rc.Crossings = others, s.crossings
@@ -341,7 +342,7 @@ func (a *App) openServed(ctx context.Context, o *serveOptions, s served, others 
 	var err error
 	switch {
 	case s.Source != models.Address:
-		if from, err = files.take(ctx, s.name, s.Model); err != nil {
+		if from, err = o.files.take(ctx, s.name, s.Model); err != nil {
 			return nil, err
 		}
 		cfg.Files, rc.Weights = from, from
@@ -355,7 +356,7 @@ func (a *App) openServed(ctx context.Context, o *serveOptions, s served, others 
 		return nil, err
 	}
 	if from != nil {
-		files.opened(ctx, s.name, from)
+		o.files.opened(ctx, s.name, from)
 	}
 	// Otherwise every request that does not set it would be refused.
 	if err := r.CheckSampling(&o.Defaults.Sampling); err != nil {

@@ -41,6 +41,8 @@ type serveOptions struct {
 	runner        runner.Config
 	parallelGiven bool
 
+	files *modelFiles
+
 	callMemory    int
 	callMemoryAge time.Duration
 
