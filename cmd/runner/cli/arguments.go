@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner/hint"
 	"runner/models"
 	"runner/models/catalog"
 	"runner/models/installed"
@@ -26,19 +27,19 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 
 // missingCommand returns the error that cmd has no command with a name.
 func missingCommand(cmd *cobra.Command, typed string) error {
-	hint := See(cmd)
+	_, name, _ := strings.Cut(cmd.CommandPath()+" "+typed, " ")
+	e := Usage("there is no command %q", name).Hint("%s", See(cmd))
 	near := nearCommand(cmd, typed)
 	if near == "" && !cmd.HasParent() && isModel(typed) {
 		near = "run " + typed
 	}
 	if near != "" {
-		hint = "did you mean " + cmd.CommandPath() + " " + near + "?"
+		e.Advice = didYouMean(cmd.CommandPath() + " " + near)
 	}
 	if other, ok := notHere[typed]; ok && !cmd.HasParent() {
-		hint = other
+		e.Advice = other
 	}
-	_, name, _ := strings.Cut(cmd.CommandPath()+" "+typed, " ")
-	return Usage("there is no command %q", name).Hint("%s", hint)
+	return e
 }
 
 // nearCommand returns the name of the command in cmd that other programs call what was typed, or else the one that is
@@ -59,7 +60,7 @@ var elsewhere = map[string]string{
 }
 
 // notHere has commands of ollama that have no likeness here, and what does their work.
-var notHere = map[string]string{
+var notHere = map[string]hint.Advice{
 	"ps": "runner list shows the models on this machine, and /api/ps of a server those that are loaded",
 	"stop": "a model is unloaded when runner run ends, and by a server after --keep-alive; " +
 		"a server ends with its process",
@@ -68,7 +69,7 @@ var notHere = map[string]string{
 }
 
 // flagsElsewhere has flags of other programs by the command that takes them there, and what does their work here.
-var flagsElsewhere = map[string]map[string]string{
+var flagsElsewhere = map[string]map[string]hint.Advice{
 	"run": {
 		"format": "use --json for an answer that is a JSON object, or --schema FILE for one that matches a schema",
 		"think": "use --reasoning full to see the reasoning; --reasoning-effort sets how much the model reasons, " +

@@ -11,6 +11,7 @@ import (
 
 	"runner/cmd/runner/flags"
 	"runner/cmd/runner/render"
+	"runner/hint"
 )
 
 // errLeave ends the chat.
@@ -119,7 +120,7 @@ func (c *chat) command(ctx context.Context, name, arguments string) error {
 }
 
 // chatElsewhere has commands of ollama's chat, and what does their work here.
-var chatElsewhere = map[string]string{
+var chatElsewhere = map[string]hint.Advice{
 	"/set": "/system, /reasoning and /effort set those; sampling is set by flags, see runner run --help-all",
 	"/show": "/stats shows figures of the last answer, /system the system message, and /model the model; " +
 		"runner show MODEL has the rest",
@@ -129,9 +130,9 @@ func unknownCommand(name string) error {
 	e := Usage("there is no command %s", name).Hint("/help lists them")
 	switch near := Nearest(name, commandNames()); {
 	case chatElsewhere[name] != "":
-		e.advice = chatElsewhere[name]
+		e.Advice = chatElsewhere[name]
 	case near != "":
-		e.advice = "did you mean " + near + "?"
+		e.Advice = didYouMean(near)
 	}
 	return e
 }

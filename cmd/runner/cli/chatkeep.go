@@ -126,12 +126,12 @@ func unopened(path string, err error) error {
 	var at *fs.PathError
 	switch {
 	case errors.As(err, &at):
-		e.what = fmt.Sprintf("the conversation %s cannot be opened: %v", path, at.Err)
-		e.advice = "correct that, or remove the file"
+		e.Text = fmt.Sprintf("the conversation %s cannot be opened: %v", path, at.Err)
+		e.Advice = "correct that, or remove the file"
 	case errors.Is(err, trace.ErrNotRecipient):
-		e.advice = "name the keyring of that time with --keyring"
+		e.Advice = "name the keyring of that time with --keyring"
 	case errors.Is(err, trace.ErrVersion):
-		e.advice = "use a newer version of this program"
+		e.Advice = "use a newer version of this program"
 	}
 	return e
 }

@@ -113,7 +113,7 @@ The file is ` + "$XDG_CONFIG_HOME/runner/config.toml, or ~/.config/runner/config
 func noSuchCommand(cmd *cobra.Command, path, rest []string) error {
 	u := Usage("there is no command %q", strings.Join(path, " ")).Hint("%s", See(cmd))
 	if near := nearCommand(cmd, append(rest, path...)[0]); near != "" {
-		u.advice = "did you mean " + near + "?"
+		u.Advice = didYouMean(near)
 	}
 	return u
 }

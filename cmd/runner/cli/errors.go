@@ -10,7 +10,6 @@ import (
 
 	"runner/cmd/runner/flags"
 	"runner/cmd/runner/render"
-	"runner/cmd/runner/settings"
 	"runner/generation"
 	"runner/hint"
 	"runner/reasoning/trace/keys"
@@ -32,42 +31,29 @@ var (
 	ErrReported = errors.New("failed")
 )
 
-// Problem is an error with what to do about it, one line each.
-type Problem struct {
-	what, advice string
-	err          error
-	// usage says that it is a mistake in the command line.
-	usage bool
-}
-
-func (p *Problem) Error() string { return p.what }
-func (p *Problem) Unwrap() error { return p.err }
-
-// Hint says what to do.
-func (p *Problem) Hint() string { return p.advice }
-
-// Unhinted is a problem that becomes an error with its hint.
-type Unhinted Problem
+// Unhinted is what becomes an error with its hint.
+type Unhinted hint.Error
 
 // Usage begins the error of a mistake in the command line.
-func Usage(format string, args ...any) Unhinted {
-	return Unhinted{what: fmt.Sprintf(format, args...), usage: true}
-}
+func Usage(format string, args ...any) Unhinted { return Input(format, args...).From(flags.ErrUsage) }
 
 // Input begins the error of something that a flag or an argument names, such as a file.
-func Input(format string, args ...any) Unhinted { return Unhinted{what: fmt.Sprintf(format, args...)} }
+func Input(format string, args ...any) Unhinted { return Unhinted{Text: fmt.Sprintf(format, args...)} }
 
-// From adds the cause.
+// From adds a cause.
 func (u Unhinted) From(err error) Unhinted {
-	u.err = err
+	u.Err = errors.Join(u.Err, err)
 	return u
 }
 
 // Hint says what to do, and makes the error.
-func (u Unhinted) Hint(format string, args ...any) *Problem {
-	u.advice = fmt.Sprintf(format, args...)
-	return (*Problem)(&u)
+func (u Unhinted) Hint(format string, args ...any) *hint.Error {
+	u.Advice = hint.Advice(fmt.Sprintf(format, args...))
+	return (*hint.Error)(&u)
 }
+
+// didYouMean is advice to take another name, which is nearly spelled as the one that was typed.
+func didYouMean(name string) hint.Advice { return hint.Advice("did you mean " + name + "?") }
 
 // brokenForm is an answer that was cut off and so does not match its form.
 type brokenForm struct{ why string }
@@ -120,9 +106,6 @@ func adviceOf(err error) string {
 }
 
 func exitCode(err error) int {
-	var known *Problem
-	var unfit *flags.Error
-	var setting *settings.Error
 	var request *generation.RequestError
 	var broken *brokenForm
 	switch {
@@ -130,8 +113,7 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.Is(err, ErrInterrupted), errors.Is(err, context.Canceled):
 		return exitInterrupted
-	case errors.As(err, &known) && known.usage, errors.As(err, &request), errors.As(err, &unfit),
-		errors.As(err, &setting):
+	case errors.Is(err, flags.ErrUsage), errors.As(err, &request):
 		return exitUsage
 	case errors.As(err, &broken):
 		return exitBrokenForm

@@ -108,7 +108,7 @@ func empty(name, hint string) error {
 func formError(where string, err error) error {
 	e := Input("%s: %v", where, err).From(err).Hint("%s", adviceOf(err))
 	if c := (*grammar.CompileError)(nil); errors.As(err, &c) {
-		e.what = fmt.Sprintf("%s: %v", where, c.Err)
+		e.Text = fmt.Sprintf("%s: %v", where, c.Err)
 	}
 	return e
 }

@@ -14,6 +14,7 @@ import (
 
 	"runner/cmd/runner/flags"
 	"runner/cmd/runner/help"
+	"runner/hint"
 )
 
 // everyCommand calls do for every command that the help shows.
@@ -139,13 +140,13 @@ func TestNearestCommand(t *testing.T) {
 			cmd, _, _ = root.Find([]string{"trace"})
 			typed, path = word, path+" trace"
 		}
-		hint := "see " + path + " --help"
+		advice := "see " + path + " --help"
 		if want != "" {
-			hint = "did you mean " + path + " " + want + "?"
+			advice = "did you mean " + path + " " + want + "?"
 		}
-		var e *Problem
-		if err := NoArguments(cmd, []string{typed}); !errors.As(err, &e) || e.advice != hint {
-			t.Errorf("%s %s: %v, want the hint %q", path, typed, e, hint)
+		var e *hint.Error
+		if err := NoArguments(cmd, []string{typed}); !errors.As(err, &e) || e.Hint() != advice {
+			t.Errorf("%s %s: %v, want the hint %q", path, typed, e, advice)
 		}
 	}
 }
@@ -169,26 +170,26 @@ func TestHintsForOtherPrograms(t *testing.T) {
 			}
 		}
 	}
-	for typed, hint := range notHere {
+	for typed, advice := range notHere {
 		if found, _, err := root.Find([]string{typed}); err == nil && found != root {
 			t.Errorf("%s is a command", typed)
 		}
-		var e *Problem
-		if err := NoArguments(root, []string{typed}); !errors.As(err, &e) || e.advice != hint {
+		var e *hint.Error
+		if err := NoArguments(root, []string{typed}); !errors.As(err, &e) || e.Hint() != string(advice) {
 			t.Errorf("%s: %v", typed, e)
 		}
-		exists(hint, root)
+		exists(string(advice), root)
 	}
 	for name, others := range flagsElsewhere {
-		for flag, hint := range others {
+		for flag, advice := range others {
 			cmd, _, _ := root.Find([]string{name})
-			var e *Problem
+			var e *hint.Error
 			if err := cmd.ParseFlags([]string{"--" + flag, "x"}); err == nil {
 				t.Errorf("%s has --%s", name, flag)
-			} else if !errors.As(flagError(cmd, err), &e) || e.advice != hint {
+			} else if !errors.As(flagError(cmd, err), &e) || e.Hint() != string(advice) {
 				t.Errorf("%s --%s: %v", name, flag, e)
 			}
-			exists(hint, cmd)
+			exists(string(advice), cmd)
 		}
 	}
 	for typed, want := range map[string]string{

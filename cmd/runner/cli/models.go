@@ -77,7 +77,7 @@ func inCache(name string) (n names.Name, repo cache.Repo, found []catalog.Entry,
 	all, _ := installed.List()
 	for _, m := range all {
 		if m.Place != catalog.HuggingFace && strings.EqualFold(m.Name, name) {
-			e.what, e.advice = fmt.Sprintf("%s is a model of %s", m.Name, m.Place), "use that program"
+			e.Text, e.Advice = fmt.Sprintf("%s is a model of %s", m.Name, m.Place), "use that program"
 		}
 	}
 	return n, repo, nil, e

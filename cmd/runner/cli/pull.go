@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner/cmd/runner/render"
+	"runner/hint"
 	"runner/models"
 	"runner/models/cache"
 	"runner/models/catalog"
@@ -306,7 +307,7 @@ func (a *App) planPull(ctx context.Context, client *hub.Client, name string) (*p
 	if repos, _ := parsed.OnHub(); len(repos) == 0 {
 		e := Input("no model %q is known", name).Hint("name a repository of the hub as ORG/REPO")
 		if near := models.Near(name); len(near) > 0 {
-			e.advice = models.DidYouMean(near)
+			e.Advice = hint.Advice(models.DidYouMean(near))
 		}
 		return nil, e
 	}

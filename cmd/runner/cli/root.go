@@ -10,6 +10,7 @@ import (
 
 	"runner/cmd/runner/flags"
 	"runner/cmd/runner/help"
+	"runner/hint"
 )
 
 func (a *App) rootCommand() *cobra.Command {
@@ -114,11 +115,11 @@ func flagError(cmd *cobra.Command, err error) error {
 		elsewhere := flagsElsewhere[cmd.Name()][name]
 		switch near := nearFlag(cmd, name); {
 		case elsewhere != "":
-			u.advice = elsewhere
+			u.Advice = elsewhere
 		case strings.Contains(name+unknown.GetSpecifiedShortnames(), " "):
-			u.advice = "put -- before a prompt that begins with -"
+			u.Advice = "put -- before a prompt that begins with -"
 		case near != "":
-			u.advice = "did you mean --" + near + "?"
+			u.Advice = didYouMean("--" + near)
 		}
 		return u
 	}
@@ -126,8 +127,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	if !errors.As(err, &invalid) {
 		return u
 	}
-	u.what = fmt.Sprintf("--%s cannot be %q", invalid.GetFlag().Name, invalid.GetValue())
-	u.advice = invalid.Unwrap().Error()
+	u.Text = fmt.Sprintf("--%s cannot be %q", invalid.GetFlag().Name, invalid.GetValue())
+	u.Advice = hint.Advice(invalid.Unwrap().Error())
 	return u
 }
 

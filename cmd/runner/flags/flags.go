@@ -15,6 +15,7 @@
 package flags
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -222,13 +223,8 @@ func namesIn(f *pflag.Flag, key string) []string {
 	return strings.Fields(strings.Join(f.Annotations[key], " "))
 }
 
-// Error says which flags do not go together.
-type Error struct {
-	what string
-	hint.Advice
-}
-
-func (e *Error) Error() string { return e.what }
+// ErrUsage is in the errors about mistakes in the command line, the environment and the config file.
+var ErrUsage = errors.New("this cannot be used in this way")
 
 // Check refuses flags of cmd that exclude each other or lack a flag that they need. A flag with its default counts as
 // not given.
@@ -237,28 +233,28 @@ func Check(cmd *cobra.Command) error {
 		f := cmd.Flags().Lookup(name)
 		return f != nil && f.Changed && f.Value.String() != f.DefValue
 	}
-	var failed *Error
+	var failed error
+	fail := func(what string, advice hint.Advice) {
+		failed = &hint.Error{Text: what, Advice: advice, Err: ErrUsage}
+	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if failed != nil || !given(f.Name) {
 			return
 		}
 		if i := slices.IndexFunc(Excluding(f), given); i >= 0 {
-			failed = &Error{fmt.Sprintf("--%s and --%s exclude each other", f.Name, Excluding(f)[i]), "give one of them"}
+			fail(fmt.Sprintf("--%s and --%s exclude each other", f.Name, Excluding(f)[i]), "give one of them")
 		}
 		for _, name := range namesIn(f, togetherKey) {
 			if !given(name) {
-				failed = &Error{"--" + strings.Join(namesIn(f, togetherKey), " and --") + " belong together", "give both"}
+				fail("--"+strings.Join(namesIn(f, togetherKey), " and --")+" belong together", "give both")
 			}
 		}
 		if needed := namesIn(f, needsKey); len(needed) > 0 && !slices.ContainsFunc(needed, given) {
 			for i := range needed {
 				needed[i] = "--" + needed[i]
 			}
-			failed = &Error{fmt.Sprintf("--%s needs %s", f.Name, Alternatives(needed)), "add one, or leave it out"}
+			fail(fmt.Sprintf("--%s needs %s", f.Name, Alternatives(needed)), "add one, or leave it out")
 		}
 	})
-	if failed == nil {
-		return nil
-	}
 	return failed
 }

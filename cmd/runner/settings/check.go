@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"runner/cmd/runner/flags"
+	"runner/hint"
 )
 
 // Check refuses the first key of the file that is not the name of a flag, or of a command with a table. near returns
@@ -40,12 +41,11 @@ func (s *Settings) check(cmd *cobra.Command, path []string, table map[string]any
 		if isTable {
 			what, names = "command", slices.Sorted(maps.Keys(commands))
 		}
-		e := &Error{Where: s.file, Detail: fmt.Sprintf("there is no %s %q", what, strings.Join(at, ".")),
-			Advice: "see " + cmd.CommandPath() + " --help"}
+		advice := "see " + cmd.CommandPath() + " --help"
 		if n := near(key, names); n != "" {
-			e.Advice = "did you mean " + strings.Join(append(path[:len(path):len(path)], n), ".") + "?"
+			advice = "did you mean " + strings.Join(append(path[:len(path):len(path)], n), ".") + "?"
 		}
-		return e
+		return mistake(s.file, fmt.Sprintf("there is no %s %q", what, strings.Join(at, ".")), hint.Advice(advice))
 	}
 	return nil
 }
@@ -57,17 +57,15 @@ func (s *Settings) checkValue(f *pflag.Flag, at []string, value any) error {
 	if !isList {
 		list = []any{value}
 	}
-	e := &Error{Where: s.file, Detail: strings.Join(at, ".")}
+	name := strings.Join(at, ".")
 	if isList && !repeated {
-		e.Detail += " takes one value, not a list"
-		return e
+		return mistake(s.file, name+" takes one value, not a list", "")
 	}
 	for _, v := range list {
 		switch v.(type) {
 		case string, int64, float64, bool:
 		default:
-			e.Detail, e.Advice = e.Detail+" has a value of the wrong kind", "give a text, a number, true or false"
-			return e
+			return mistake(s.file, name+" has a value of the wrong kind", "give a text, a number, true or false")
 		}
 	}
 	return nil

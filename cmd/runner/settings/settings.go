@@ -60,22 +60,22 @@ func Read(path string, environ []string) (*Settings, error) {
 		return s, nil
 	}
 	if err != nil {
-		return nil, &Error{Where: path, Detail: hint.Reason(err).Error(), Advice: "check its permissions"}
+		return nil, mistake(path, hint.Reason(err).Error(), "check its permissions")
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
 	switch {
 	case err != nil:
-		return nil, &Error{Where: path, Detail: hint.Reason(err).Error(), Advice: "name a file"}
+		return nil, mistake(path, hint.Reason(err).Error(), "name a file")
 	case len(text) > MaxFile:
-		return nil, &Error{Where: path, Detail: "is longer than 1 MiB", Advice: "a settings file has one line a setting"}
+		return nil, mistake(path, "is longer than 1 MiB", "a settings file has one line a setting")
 	}
 	if err := toml.Unmarshal(text, &s.keys); err != nil {
-		e := &Error{Where: path, Detail: "is not TOML: " + err.Error(), Advice: "write name = value, with texts in quotes"}
+		detail := "is not TOML: " + err.Error()
 		if bad := (toml.ParseError{}); errors.As(err, &bad) {
-			e.Detail = fmt.Sprintf("line %d: %s", bad.Position.Line, strings.TrimSuffix(bad.Message, "."))
+			detail = fmt.Sprintf("line %d: %s", bad.Position.Line, strings.TrimSuffix(bad.Message, "."))
 		}
-		return nil, e
+		return nil, mistake(path, detail, "write name = value, with texts in quotes")
 	}
 	return s, nil
 }
@@ -83,25 +83,10 @@ func Read(path string, environ []string) (*Settings, error) {
 // File returns the path of the file.
 func (s *Settings) File() string { return s.file }
 
-// Error says what is wrong with a setting.
-type Error struct {
-	// Where is the file, or the variable.
-	Where string
-	// Detail is one line without Where.
-	Detail string
-	// Advice is one line that tells the user what to do. It may be empty.
-	Advice string
-	// Err is the cause. It may be nil.
-	Err error
+// mistake is the error of a setting. where is the file, or the variable. advice may be empty.
+func mistake(where, detail string, advice hint.Advice) error {
+	return &hint.Error{Text: where + ": " + detail, Advice: advice, Err: flags.ErrUsage}
 }
-
-func (e *Error) Error() string { return e.Where + ": " + e.Detail }
-
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
-
-// Hint tells the user what to do next.
-func (e *Error) Hint() string { return e.Advice }
 
 // CommandLine is where a value comes from that was typed.
 const CommandLine = "command line"
@@ -127,7 +112,7 @@ func (s *Settings) Apply(cmd *cobra.Command) (map[string]string, error) {
 			}
 			for _, v := range values {
 				if err := cmd.Flags().Set(f.Name, v); err != nil && failed == nil {
-					failed = &Error{Where: where, Detail: fmt.Sprintf("cannot be %q", shown(f, v)), Advice: advice(err), Err: err}
+					failed = mistake(where, fmt.Sprintf("cannot be %q", shown(f, v)), advice(err))
 				}
 			}
 			if list, ok := f.Value.(pflag.SliceValue); ok && len(values) == 0 && failed == nil {
@@ -142,9 +127,9 @@ func (s *Settings) Apply(cmd *cobra.Command) (map[string]string, error) {
 }
 
 // advice returns what a flag takes in place of a value that it refused.
-func advice(err error) string {
+func advice(err error) hint.Advice {
 	if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
-		return invalid.Unwrap().Error()
+		return hint.Advice(invalid.Unwrap().Error())
 	}
 	return ""
 }
