@@ -149,9 +149,10 @@ type addresses struct {
 	known map[string]*remote.Known
 }
 
-// open opens the model that the engine at an address runs, unless it ran another one before.
-func (l *addresses) open(ctx context.Context, a cli.Remote, cfg backend.Config, log *slog.Logger) (backend.Model,
-	error) {
+// open opens the model that the engine at an address runs, unless it ran another one before. It also says what the
+// engine is.
+func (l *addresses) open(ctx context.Context, a cli.Remote, cfg backend.Config, log *slog.Logger) (m backend.Model,
+	is cli.RemoteFact, err error) {
 	l.mu.Lock()
 	known := l.known[a.URL]
 	if known == nil {
@@ -164,25 +165,25 @@ func (l *addresses) open(ctx context.Context, a cli.Remote, cfg backend.Config, 
 	l.mu.Unlock()
 	f, err := find(ctx, a)
 	if err != nil {
-		return nil, err
+		return nil, is, err
 	}
 	if err := known.Check(&f.about); err != nil {
 		f.client.Close()
-		return nil, remoteError(err)
+		return nil, is, remoteError(err)
 	}
 	w, err := writingOf(ctx, a, &f.about)
 	if err != nil {
 		f.client.Close()
-		return nil, err
+		return nil, is, err
 	}
 	w.vocab = remote.Fit(w.vocab, f.about.Vocabulary)
-	m, err := remote.Open(ctx, remote.Config{Engine: f.kind.New(f.client, w.vocab), Vocab: w.vocab,
+	opened, err := remote.Open(ctx, remote.Config{Engine: f.kind.New(f.client, w.vocab), Vocab: w.vocab,
 		Tokenize: w.tokenize, Architecture: w.architecture, ChatTemplate: w.template, Load: cfg,
 		NoSharedCache: a.NoSharedCache, Patience: remote.Patience{Faults: a.Wait}, Known: known, Warn: warnings(log)})
 	if err != nil {
-		return nil, remoteError(err)
+		return nil, is, remoteError(err)
 	}
-	return m, nil
+	return opened, f.fact(), nil
 }
 
 // warnings returns what writes the warnings of a model at an address to a log, or nil.
@@ -200,12 +201,16 @@ func describeRemote(ctx context.Context, a cli.Remote) (cli.RemoteFact, error) {
 		return cli.RemoteFact{}, err
 	}
 	defer f.client.Close()
+	return f.fact(), nil
+}
+
+func (f *found) fact() cli.RemoteFact {
 	fact := cli.RemoteFact{Engine: f.kind.Name, Description: f.about}
 	fact.Model = modelName(fact.Model)
 	if fact.Version != "" {
 		fact.Engine += " " + fact.Version
 	}
-	return fact, nil
+	return fact
 }
 
 // modelName shortens the path of a model's file to its name.

@@ -42,7 +42,8 @@ func llamaServer(tb testing.TB, parallel int) *llamaservertest.Server {
 
 // openRemote opens the model at an address for the first time.
 func openRemote(ctx context.Context, a cli.Remote, cfg backend.Config) (backend.Model, error) {
-	return new(addresses).open(ctx, a, cfg, nil)
+	m, _, err := new(addresses).open(ctx, a, cfg, nil)
+	return m, err
 }
 
 func openRemoteModel(tb testing.TB, url string) backend.Model {
@@ -437,7 +438,7 @@ func TestAddressesRememberTheirModels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := all.open(t.Context(), cli.Remote{URL: engine.URL, Tokenizer: first}, backend.Config{}, nil)
+		m, _, err := all.open(t.Context(), cli.Remote{URL: engine.URL, Tokenizer: first}, backend.Config{}, nil)
 		engine.Kill()
 		var hinted interface{ Hint() string }
 		switch {

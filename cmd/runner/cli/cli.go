@@ -49,9 +49,9 @@ type Engine struct {
 	Open func(ctx context.Context, path string, cfg backend.Config) (backend.Model, error)
 	// Isolated is Open with the engine in a process of its own. Crashes are reported to log.
 	Isolated func(ctx context.Context, path string, cfg backend.Config, p Process, log *slog.Logger) (backend.Model, error)
-	// Remote opens the model that an engine on another machine runs. An address that had another model when it was opened
-	// before is refused. log may be nil.
-	Remote func(ctx context.Context, at Remote, cfg backend.Config, log *slog.Logger) (backend.Model, error)
+	// Remote opens the model that an engine on another machine runs, and says what the engine is. An address that had
+	// another model when it was opened before is refused. log may be nil.
+	Remote func(ctx context.Context, at Remote, cfg backend.Config, log *slog.Logger) (backend.Model, RemoteFact, error)
 	// DescribeRemote asks such an engine what it is.
 	DescribeRemote func(ctx context.Context, at Remote) (RemoteFact, error)
 	// Process is the work of that process. It returns when the program that started it is gone. The error is ErrByHand if
@@ -155,8 +155,6 @@ type App struct {
 	warned map[string]bool
 	// traced is set if the command records traces.
 	traced bool
-	// asked has the addresses whose engines were asked whether clients share prefixes.
-	asked map[string]bool
 	// memorySpeed keeps the bandwidth of this machine's memory; nil until it is needed.
 	memorySpeed *roofline.Store
 	// shown is the spinner; nil if there is none.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -118,16 +119,21 @@ func (a *App) remoteAt(name string) Remote {
 	return r
 }
 
-// remoteName asks the engine at an address for the name of its model.
-func (a *App) remoteName(ctx context.Context, address string) (string, error) {
+// remoteName asks the engine at an address what it is. It returns the name of its model, or given if that is a name. An
+// engine that is not there needs one.
+func (a *App) remoteName(ctx context.Context, given, address string) (string, error) {
 	f, err := a.engine.DescribeRemote(ctx, a.remoteAt(address))
-	if err != nil {
+	switch {
+	case err == nil:
+		a.warnShared(f)
+	case given == "":
 		return "", err
 	}
-	if f.Model == "" {
+	name := cmp.Or(given, f.Model)
+	if name == "" {
 		return "", errors.New("the engine has no name for its model; give one with NAME=ADDRESS")
 	}
-	return f.Model, nil
+	return name, nil
 }
 
 // checkRemote reports what the engine at an address is and can do.
@@ -165,19 +171,8 @@ func (a *App) checkRemote(ctx context.Context, r *report, address string) bool {
 	return true
 }
 
-// warnShared warns that an engine lets different callers share prefixes. An address is asked once.
-func (a *App) warnShared(ctx context.Context, address string) {
-	if a.asked[address] {
-		return
-	}
-	f, err := a.engine.DescribeRemote(ctx, a.remoteAt(address))
-	if err != nil {
-		return // opening the model says why
-	}
-	if a.asked == nil {
-		a.asked = map[string]bool{}
-	}
-	a.asked[address] = true
+// warnShared warns of an engine that lets different callers share prefixes.
+func (a *App) warnShared(f RemoteFact) {
 	shares := f.Engine + " does not keep the prompts of different clients and API keys apart, so the time of a reply " +
 		"may tell what others asked; "
 	switch {
@@ -197,6 +192,9 @@ func (a *App) openRemote(ctx context.Context, address string, cfg backend.Config
 	for _, flag := range withoutEffect(&cfg) {
 		a.warnEngine("--" + flag + " has no effect on an engine at an address; leave it out")
 	}
-	a.warnShared(ctx, address)
-	return a.engine.Remote(ctx, a.remoteAt(address), cfg, log)
+	m, f, err := a.engine.Remote(ctx, a.remoteAt(address), cfg, log)
+	if err == nil {
+		a.warnShared(f)
+	}
+	return m, err
 }

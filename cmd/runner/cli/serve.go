@@ -208,12 +208,9 @@ func (a *App) resolveServed(ctx context.Context, args []string) ([]served, error
 		}
 		switch {
 		case m.Source == models.Address:
-			if s.name == "" {
-				if s.name, err = a.remoteName(ctx, model); err != nil {
-					return nil, err
-				}
+			if s.name, err = a.remoteName(ctx, s.name, model); err != nil {
+				return nil, err
 			}
-			a.warnShared(ctx, model)
 		case s.name == "":
 			s.name = servedName(model)
 		}
