@@ -39,8 +39,7 @@ type answerOptions struct {
 func (o *answerOptions) flags() flags.Table {
 	return flags.List(
 		flags.Switch("answers", &o.answers, "measure whole answers, with the template and the reasoning"),
-		flags.Text("schema", &o.schema, "",
-			"measure what a JSON Schema for the answer costs, `FILE` or the JSON itself"),
+		flags.Text("schema", &o.schema, "measure what a JSON Schema for the answer costs, `FILE` or the JSON itself"),
 		flags.Switch("summary", &o.summary, "measure what the summary of the reasoning costs"),
 		flags.Switch("trace", &o.trace, "measure what recording a sealed trace costs"),
 		flags.Switch("efforts", &o.efforts, "measure the tokens and the time of each reasoning effort"),

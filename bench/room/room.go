@@ -126,7 +126,7 @@ func (o *options) flags(ofFolders string) flags.Table {
 				"compute with `N` threads (default: one per physical core)", flags.Short("t"), flags.Common),
 			flags.Texts("engine", &o.engines, "measure an `ENGINE`: builtin, isolated (builtin in a process of its own), a "+
 				"folder with llama.cpp libraries, "+ofFolders+"or the address of an engine that serves MODEL; may be repeated", flags.Common),
-			flags.Text("shape", &o.shape, "", "measure random weights in the `SHAPE` of a model: "+
+			flags.Text("shape", &o.shape, "measure random weights in the `SHAPE` of a model: "+
 				strings.Join(random.Shapes(), ", "), flags.Common, flags.Completions(random.Shapes()...)),
 			flags.Int("layers", &o.layers, 0, 0, 1000, "give the shape only `N` layers, for less memory and time (0: all)",
 				flags.Needs("shape"), flags.Common),
@@ -137,7 +137,7 @@ func (o *options) flags(ofFolders string) flags.Table {
 			cli.ComputeFlags(&o.model)),
 		flags.Topic("Engine at an address", o.remote.ReachFlags()),
 		flags.Topic("Output",
-			flags.Name("output", &o.output, "md", results.Formats, "format of the results", flags.Short("o"), flags.Common),
+			flags.Name("output", &o.output, results.Formats, "format of the results", flags.Short("o"), flags.Common),
 			flags.Switch("compare", &o.compare, "compare two files that -o json or jsonl, or llama-bench, wrote",
 				flags.Common)))
 }

@@ -98,8 +98,7 @@ On Apple silicon MLX computes on the GPU. On Linux it computes on the CPU, slowl
 			a.Note("MLX is ready: runner run FOLDER")
 			return nil
 		},
-	}, flags.Text("python", &python, "",
-		"Python `INTERPRETER` to use, version 3.11 or newer (default: one on the PATH)"))
+	}, flags.Text("python", &python, "Python `INTERPRETER` to use, version 3.11 or newer (default: one on the PATH)"))
 }
 
 // setUp installs MLX after it has told what it will do. log gets what the installer prints.

@@ -44,7 +44,7 @@ func (o *keepOptions) flags() flags.Table {
 		flags.Switch(keepFlag, &o.on, "keep a chat's conversation, sealed like a trace, for --"+resumeFlag),
 		flags.Switch(resumeFlag, &o.resume, "go on with the conversation that was kept last, and keep it",
 			flags.CommandLine),
-		flags.Name("history", &o.history, historyAuto, []string{historyAuto, historyOn, historyOff},
+		flags.Name("history", &o.history, []string{historyAuto, historyOn, historyOff},
 			"keep what you type in a chat, in the clear, for the keys Up and Ctrl-R; auto does not where the conversation is "+
 				"kept sealed"))
 }

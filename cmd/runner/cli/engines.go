@@ -29,6 +29,13 @@ in this program does not know.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := UntilStopped(cmd.Context())
 			defer stop()
+			if folder != "" {
+				path, err := filepath.Abs(folder)
+				if err != nil {
+					return err
+				}
+				folder = path
+			}
 			list, err := a.listEngines(ctx, folder)
 			if err != nil {
 				return err
@@ -43,7 +50,7 @@ in this program does not know.`,
 			}
 			return unusable(list, folder)
 		},
-	}, flags.Text("engine", &folder, "", "list the engine in `DIR`, too"),
+	}, flags.Text("engine", &folder, "list the engine in `DIR`, too"),
 		JSONFlag(&asJSON, "one JSON object a line, with the architectures"))
 	if a.folders != nil {
 		cmd.AddCommand(Group("setup", "Install an engine", "Install an engine.", a.folders.SetUp))
@@ -53,29 +60,15 @@ in this program does not know.`,
 
 // unusable returns an error if the engine in the folder that the user named cannot be used.
 func unusable(list []EngineFact, folder string) error {
-	if folder == "" {
-		return nil
-	}
-	path, err := filepath.Abs(folder)
-	if err != nil {
-		return err
-	}
 	for _, e := range list {
-		if e.Where == path && e.Problem != "" {
-			return errors.New("the engine in " + path + " cannot be used: " + e.Problem)
+		if folder != "" && e.Where == folder && e.Problem != "" {
+			return errors.New("the engine in " + folder + " cannot be used: " + e.Problem)
 		}
 	}
 	return nil
 }
 
 func (a *App) listEngines(ctx context.Context, folder string) ([]EngineFact, error) {
-	if folder != "" {
-		path, err := filepath.Abs(folder)
-		if err != nil {
-			return nil, err
-		}
-		folder = path
-	}
 	last := make(chan EngineFact, 1)
 	if a.folders != nil {
 		go func() { last <- a.folders.Describe(ctx) }()

@@ -24,11 +24,11 @@ var formFlags = []string{"schema", "json", "regex", "grammar", "choice"}
 
 func (o *formOptions) flags() flags.Table {
 	return flags.OneOf(
-		flags.Text("schema", &o.schema, "", "make the answer match a JSON Schema, `FILE` or the JSON itself", flags.Common),
+		flags.Text("schema", &o.schema, "make the answer match a JSON Schema, `FILE` or the JSON itself", flags.Common),
 		flags.Switch("json", &o.json, "make the answer a JSON object", flags.Common),
-		flags.Text("regex", &o.regex, "", "make the answer match a regular expression, `PATTERN`"),
-		flags.Text("grammar", &o.grammar, "", "make the answer match a grammar in GBNF, `FILE`"),
-		flags.Text("choice", &o.choice, "", "make the answer one of `A,B,C`; \\, is a comma in a choice"))
+		flags.Text("regex", &o.regex, "make the answer match a regular expression, `PATTERN`"),
+		flags.Text("grammar", &o.grammar, "make the answer match a grammar in GBNF, `FILE`"),
+		flags.Text("choice", &o.choice, "make the answer one of `A,B,C`; \\, is a comma in a choice"))
 }
 
 // flag returns the flag that asks for a form, or "" if there is none. --json=false asks for none.

@@ -38,10 +38,10 @@ const servedFrom = 256<<20 + 1
 // flags are the flags that say where an engine runs.
 func (i *Isolation) flags() flags.Table {
 	return flags.List(
-		flags.Name("isolate", &i.When, IsolateAuto, []string{IsolateAuto, IsolateOn, IsolateOff},
+		flags.Name("isolate", &i.When, []string{IsolateAuto, IsolateOn, IsolateOff},
 			"run the engine in a process of its own, which is started again after a crash (auto: a server does so for models "+
 				"of more than 256 MiB)"),
-		flags.Text("engine", &i.Folder, "", "run GGUF files with the llama.cpp libraries in `DIR`, in a process of their "+
+		flags.Text("engine", &i.Folder, "run GGUF files with the llama.cpp libraries in `DIR`, in a process of their "+
 			"own (default: the engine in this program, or the newest of runner engines for a model that it does not know)"),
 		flags.Size("engine-memory", &i.memory, 0, 0,
 			"run the engine in a process of its own, which may take at most `BYTES`, as in 24GB (0: no limit)"))
@@ -178,6 +178,6 @@ func (a *App) engineCommand() *cobra.Command {
 			return err
 		},
 	}, flags.Size("memory", &p.Memory, 0, 0, "maximum memory in `BYTES` (0: no limit)"),
-		flags.Text("engine", &p.Folder, "", "`DIR` with the engine's libraries (none: the engine in this program)"),
+		flags.Text("engine", &p.Folder, "`DIR` with the engine's libraries (none: the engine in this program)"),
 		flags.Switch("verbose", &p.Verbose, "write the engine's messages to standard error"))
 }

@@ -27,13 +27,13 @@ type KeyringFlags struct{ file, passphraseFile string }
 
 // Flags are the flag of the file and the one for the passphrase.
 func (k *KeyringFlags) Flags() flags.Table {
-	return flags.List(k.FileFlag(), flags.Text("passphrase-file", &k.passphraseFile, "",
+	return flags.List(k.FileFlag(), flags.Text("passphrase-file", &k.passphraseFile,
 		"`FILE` whose first line is the passphrase (default: "+passphraseVariable+", or asked for)"))
 }
 
 // FileFlag is the flag of the file.
 func (k *KeyringFlags) FileFlag(marks ...flags.Mark) flags.Table {
-	return flags.Text("keyring", &k.file, "", "`FILE` of the keys (default: in the data folder)", marks...)
+	return flags.Text("keyring", &k.file, "`FILE` of the keys (default: in the data folder)", marks...)
 }
 
 // path returns the path of the keyring. If it is the default path, its folder is made.
@@ -115,7 +115,9 @@ func (a *App) ask(questions []string) (lines []string, err error) {
 			io.Reader
 			io.Writer
 		}{a.in, a.err}, "")
-		lines, err = untilSignalled(func() (lines []string, err error) {
+		ctx, stop := UntilStopped(context.Background())
+		defer stop()
+		lines, err = unlessStopped(ctx, func() (lines []string, err error) {
 			for _, q := range questions {
 				line, err := t.ReadPassword(q)
 				if err != nil {
@@ -135,25 +137,23 @@ func (a *App) ask(questions []string) (lines []string, err error) {
 	return lines, nil
 }
 
-// untilSignalled returns what read returns, or ErrInterrupted when a signal stops the program, whose terminal can then
-// be restored. read may go on for as long as the program runs.
-func untilSignalled(read func() ([]string, error)) ([]string, error) {
-	ctx, stop := UntilStopped(context.Background())
-	defer stop()
+// unlessStopped returns what read returns, or ErrInterrupted when ctx ends before. The terminal can then be restored,
+// although read may go on for as long as the program runs.
+func unlessStopped[T any](ctx context.Context, read func() (T, error)) (got T, err error) {
 	type answer struct {
-		lines []string
-		err   error
+		got T
+		err error
 	}
 	done := make(chan answer, 1)
 	go func() {
-		lines, err := read()
-		done <- answer{lines, err}
+		got, err := read()
+		done <- answer{got, err}
 	}()
 	select {
 	case a := <-done:
-		return a.lines, a.err
+		return a.got, a.err
 	case <-ctx.Done():
-		return nil, ErrInterrupted
+		return got, ErrInterrupted
 	}
 }
 

@@ -19,7 +19,7 @@ func modelFlags(m *backend.Config) flags.Table {
 			"compute with `N` threads (0: one per physical core, at most 2 for a tiny model)", flags.Short("t")),
 		flags.Switch("no-mmap", &m.NoMemoryMap, "read the weights into memory instead of mapping their file"),
 		ComputeFlags(m),
-		flags.Name("full-window", &m.FullWindow, "auto", onOff,
+		flags.Name("full-window", &m.FullWindow, onOff,
 			"keep the whole context of sliding-window layers, so that earlier turns are not prefilled again"))
 }
 
@@ -32,8 +32,8 @@ func ComputeFlags(m *backend.Config) flags.Table {
 		flags.Int("gpu-layers", &m.GPULayers, -1, -1, math.MaxInt32, "put `N` layers on the GPU (-1: all that fit)"),
 		flags.Switch("any-pretokenizer", &m.AnyPretokenizer,
 			"load a model even if the engine does not know its pre-tokenizer, with worse answers"),
-		flags.Name("flash-attn", &m.FlashAttention, "auto", onOff, "flash attention"),
-		flags.Name("cache-type", &m.CacheType, "f16", []string{"f16", "f32", "bf16", "q8_0", "q4_0"},
+		flags.Name("flash-attn", &m.FlashAttention, onOff, "flash attention"),
+		flags.Name("cache-type", &m.CacheType, []string{"f16", "f32", "bf16", "q8_0", "q4_0"},
 			"element type of the KV cache"))
 }
 

@@ -57,6 +57,6 @@ func outputFlag(name *string) flags.Table {
 			lines = append(lines, "of "+o.Lines)
 		}
 	}
-	return flags.Name("output", name, outputText, outputNames(),
+	return flags.Name("output", name, outputNames(),
 		"text, one JSON object, or JSON lines "+flags.Alternatives(lines))
 }

@@ -65,12 +65,11 @@ func (r *RemoteFlags) flags() flags.Table {
 // ReachFlags are the flags that are needed to reach an engine.
 func (r *RemoteFlags) ReachFlags() flags.Table {
 	return flags.List(
-		flags.Text("engine-key", &r.Key, "", "`KEY` for an engine at an address", flags.Secret),
-		flags.Text("engine-ca", &r.CA, "", "trust an engine at an address if a certificate in `FILE` vouches for it, PEM"),
+		flags.Text("engine-key", &r.Key, "`KEY` for an engine at an address", flags.Secret),
+		flags.Text("engine-ca", &r.CA, "trust an engine at an address if a certificate in `FILE` vouches for it, PEM"),
 		flags.Together(
-			flags.Text("engine-cert", &r.Cert, "",
-				"`FILE` of the certificate that is shown to an engine at an address, PEM"),
-			flags.Text("engine-cert-key", &r.CertKey, "", "`FILE` of that certificate's key, PEM")))
+			flags.Text("engine-cert", &r.Cert, "`FILE` of the certificate that is shown to an engine at an address, PEM"),
+			flags.Text("engine-cert-key", &r.CertKey, "`FILE` of that certificate's key, PEM")))
 }
 
 // UseRemote uses the flags from now on.

@@ -57,7 +57,7 @@ var (
 func (o *runOptions) flags() flags.Table {
 	return flags.List(
 		flags.Topic("Model and prompt",
-			flags.Text("model", &o.name, "", "`MODEL` to use; then the only argument is the prompt", flags.Short("m")),
+			flags.Text("model", &o.name, "`MODEL` to use; then the only argument is the prompt", flags.Short("m")),
 			systemFlag(&o.system),
 			flags.Texts("file", &o.files, "add the text of `FILE` to the prompt; - is standard input (repeatable)",
 				flags.Short("f")),
@@ -67,8 +67,8 @@ func (o *runOptions) flags() flags.Table {
 			flags.Switch("check", &o.check, "say whether the form is supported, show texts that match it, and stop",
 				flags.Needs(formFlags...))),
 		flags.Topic("Functions",
-			flags.Text("tools", &o.tools, "", "functions that the model may call, a JSON `FILE`"),
-			flags.Name("tool-choice", &o.request.ToolChoice, generation.ToolChoiceAuto, []generation.ToolChoice{
+			flags.Text("tools", &o.tools, "functions that the model may call, a JSON `FILE`"),
+			flags.Name("tool-choice", &o.request.ToolChoice, []generation.ToolChoice{
 				generation.ToolChoiceAuto, generation.ToolChoiceNone, generation.ToolChoiceRequired},
 				"whether the model may or must call"),
 			rationaleFlag(&o.request.Rationale),
@@ -100,7 +100,7 @@ func VisibilityFlag(name string, to *reasoning.Visibility, usual reasoning.Visib
 
 // systemFlag is the flag for the system prompt.
 func systemFlag(text *string) flags.Table {
-	return flags.Text("system", text, "", "system prompt, `TEXT` or @FILE", flags.Common)
+	return flags.Text("system", text, "system prompt, `TEXT` or @FILE", flags.Common)
 }
 
 // reasoningFlags are the flags for how a model reasons and how much of it is shown.
@@ -109,11 +109,11 @@ func (o *runOptions) reasoningFlags() flags.Table {
 	return flags.List(
 		VisibilityFlag("reasoning", &r.Visibility, reasoning.VisibilityNone,
 			"how much reasoning is shown", flags.Short("r"), flags.Common),
-		flags.Name("reasoning-effort", &r.Effort, reasoning.EffortDefault, efforts,
+		flags.Choice("reasoning-effort", &r.Effort, reasoning.EffortDefault, effortNames()[1:], efforts,
 			"how much the model reasons (default: the model's own)", flags.Common),
 		flags.Int("reasoning-budget", &r.Budget, 0, 0, math.MaxInt,
 			"reason with at most `N` tokens, then answer (0: no limit)"),
-		flags.Name("reasoning-strategy", &r.Strategy, reasoning.StrategyAuto, strategies,
+		flags.Name("reasoning-strategy", &r.Strategy, strategies,
 			"where the reasoning comes from"),
 		flags.Choice("summary", &r.DetailedSummary, false, []string{"concise", "detailed"}, []bool{false, true},
 			"length of the summary", flags.Common))
@@ -126,7 +126,7 @@ func rationaleFlag(on *bool) flags.Table {
 
 // templateFlag is the flag for a template.
 func templateFlag(file *string) flags.Table {
-	return flags.Text("chat-template", file, "", "Jinja chat template `FILE` instead of the model's own")
+	return flags.Text("chat-template", file, "Jinja chat template `FILE` instead of the model's own")
 }
 
 // validate refuses values that no model supports.

@@ -14,7 +14,7 @@ import (
 
 // sealKeysFlag is the flag that names the file.
 func sealKeysFlag(file *string) flags.Table {
-	return flags.Text("seal-keys", file, "",
+	return flags.Text("seal-keys", file,
 		"`FILE` of the keys that seal reasoning for clients (default: in the data folder)")
 }
 

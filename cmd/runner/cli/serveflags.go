@@ -87,7 +87,7 @@ func (o *serveOptions) flags() flags.Table {
 		flags.Topic("Traces", o.traceFlags),
 		flags.List(o.roomFlags...),
 		flags.Topic("Log",
-			flags.Name("log-format", &o.logFormat, logText, []string{logText, logJSON}, "form of the log on standard error",
+			flags.Name("log-format", &o.logFormat, []string{logText, logJSON}, "form of the log on standard error",
 				flags.Common),
 			flags.Switch("verbose", &o.verbose, "log more", flags.Short("v"), flags.Common),
 			flags.Switch("log-content", &o.server.LogContent,
@@ -97,12 +97,12 @@ func (o *serveOptions) flags() flags.Table {
 
 func (o *serveOptions) addressFlags() flags.Table {
 	return flags.List(
-		flags.Text("host", &o.host, "127.0.0.1",
-			"`ADDRESS` to listen on; 0.0.0.0 lets other machines reach the server", flags.Common),
+		flags.Text("host", &o.host, "`ADDRESS` to listen on; 0.0.0.0 lets other machines reach the server",
+			flags.Usual("127.0.0.1"), flags.Common),
 		flags.Int("port", &o.port, 8080, 0, math.MaxUint16, "`PORT` to listen on (0: any that is free)", flags.Common),
 		flags.Together(
-			flags.Text("tls-cert", &o.cert, "", "`FILE` of the certificate chain, PEM"),
-			flags.Text("tls-key", &o.certKey, "", "`FILE` of the certificate's key, PEM")),
+			flags.Text("tls-cert", &o.cert, "`FILE` of the certificate chain, PEM"),
+			flags.Text("tls-key", &o.certKey, "`FILE` of the certificate's key, PEM")),
 		flags.Texts("allow-host", &o.server.Hosts,
 			"`NAME` by which the server may be called without a key, as in box.local (repeatable)"),
 		flags.Texts("cors-origin", &o.server.Origins,
@@ -126,8 +126,8 @@ func (o *serveOptions) modelFlags() flags.Table {
 func (o *serveOptions) accessFlags() flags.Table {
 	return flags.List(
 		flags.OneOf(
-			flags.Text("api-key", &o.key, "", "`KEY` that requests must send", flags.Secret),
-			flags.Text("api-keys", &o.KeyFile, "", "`FILE` of keys with their permissions; see runner serve apikey"),
+			flags.Text("api-key", &o.key, "`KEY` that requests must send", flags.Secret),
+			flags.Text("api-keys", &o.KeyFile, "`FILE` of keys with their permissions; see runner serve apikey"),
 		).With(flags.Common),
 		flags.Switch("insecure-public", &o.server.Public, "serve other machines without asking for a key"))
 }
@@ -139,7 +139,7 @@ func (o *serveOptions) reasoningFlags() flags.Table {
 		VisibilityFlag("max-reasoning", &o.MaxReasoning, reasoning.VisibilityFull,
 			"maximum reasoning that a request may ask for; keys can allow less", flags.Common),
 		sealKeysFlag(&o.sealKeys),
-		flags.Name("sealed", &o.sealed, sealedLenient, []string{sealedLenient, sealedStrict},
+		flags.Name("sealed", &o.sealed, []string{sealedLenient, sealedStrict},
 			"what happens to sealed reasoning that a client sends where it does not belong: it is left out with a warning, or "+
 				"the request is refused"))
 }

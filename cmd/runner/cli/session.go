@@ -37,7 +37,7 @@ func (a *App) NewSession(trace string) *Session {
 
 // Tools is the flag that names a file of functions.
 func (s *Session) Tools(usage string) flags.Table {
-	return flags.Text("tools", &s.options.tools, "", usage)
+	return flags.Text("tools", &s.options.tools, usage)
 }
 
 // Flags are the other flags.

@@ -4,7 +4,7 @@
 //
 //	flags.Add(cmd,
 //		flags.Topic("Address",
-//			flags.Text("host", &o.host, "127.0.0.1", "`ADDRESS` to listen on", flags.Common),
+//			flags.Text("host", &o.host, "`ADDRESS` to listen on", flags.Usual("127.0.0.1"), flags.Common),
 //			flags.Int("port", &o.port, 8080, 0, math.MaxUint16, "`PORT` to listen on", flags.Common)),
 //		flags.Switch("log-content", &o.logContent, "log prompts too"))
 //

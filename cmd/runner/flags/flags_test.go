@@ -31,7 +31,7 @@ func TestRefusedValues(t *testing.T) {
 	var some []string
 	cmd := command(Int("n", &n, 7, 0, math.MaxInt, ""), Int("any", &any, 7, -1, math.MaxInt32, ""),
 		Int("port", &port, 7, 1, 65535, ""), Seed("seed", &seed, ""), Float("x", &x, 0.5, ""), Switch("on", &on, ""),
-		Name("kind", &kind, "a", []string{"a", "b", "c"}, ""), Time("wait", &wait, 7, 0, Forever, ""),
+		Name("kind", &kind, []string{"a", "b", "c"}, ""), Time("wait", &wait, 7, 0, Forever, ""),
 		Time("keep", &keep, time.Minute, time.Second, time.Hour, ""), Age("age", &age, time.Second, ""),
 		Size("size", &size, 7, 1, ""), Size("room", &room, 0, 16<<20, ""), Ints("list", &list, []int{7}, 1, 64, ""),
 		Some("some", &some, []string{"a", "b"}, ""))
@@ -117,8 +117,8 @@ func TestRelations(t *testing.T) {
 		var a, b, cert, key string
 		var c, whole bool
 		var part int
-		cmd := command(OneOf(Text("a", &a, "", ""), Text("b", &b, "", ""), Switch("c", &c, "")),
-			Together(Text("cert", &cert, "", ""), Text("key", &key, "", "")), Switch("whole", &whole, ""),
+		cmd := command(OneOf(Text("a", &a, ""), Text("b", &b, ""), Switch("c", &c, "")),
+			Together(Text("cert", &cert, ""), Text("key", &key, "")), Switch("whole", &whole, ""),
 			Int("part", &part, 1, 0, 9, "", Needs("whole", "a")))
 		if err := cmd.ParseFlags(strings.Fields(args)); err != nil {
 			t.Fatal(err)
@@ -136,8 +136,8 @@ func TestRelations(t *testing.T) {
 // Marks reach the flags: topics, short names, variables, secrets, and which flags the help shows first.
 func TestMarks(t *testing.T) {
 	var a, b, c, d string
-	cmd := command(Topic("First", Text("a", &a, "", "", Common, Short("x")), List(Text("b", &b, "", "", Secret))),
-		List(Text("c", &c, "", "", CommandLine), Text("d", &d, "", "", Variable("RUNNER_OTHER"))).Showing("d"))
+	cmd := command(Topic("First", Text("a", &a, "", Common, Short("x")), List(Text("b", &b, "", Secret))),
+		List(Text("c", &c, "", CommandLine), Text("d", &d, "", Variable("RUNNER_OTHER"))).Showing("d"))
 	list := ""
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		list += f.Name + f.Shorthand + " "

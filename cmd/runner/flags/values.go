@@ -110,10 +110,13 @@ var text = value[string]{kind: "string", parse: func(text string) (string, error
 // refused is the error of a value. It says what to use instead.
 func refused(format string, args ...any) error { return fmt.Errorf("use "+format, args...) }
 
-// Text returns a flag with a text.
-func Text(name string, to *string, usual, usage string, marks ...Mark) Table {
-	return one(name, to, usual, text, usage, marks)
+// Text returns a flag with a text. Without [Usual] its default is empty.
+func Text(name string, to *string, usage string, marks ...Mark) Table {
+	return one(name, to, "", text, usage, marks)
 }
+
+// Usual is the default of a flag with a text.
+func Usual(text string) Mark { return func(t *Table) { _ = t.value.Set(text) } } // any text can be set
 
 // Texts returns a flag with a text that may be repeated.
 func Texts(name string, to *[]string, usage string, marks ...Mark) Table {
@@ -225,9 +228,9 @@ func Choice[T comparable](name string, to *T, usual T, names []string, values []
 	return one(name, to, usual, among(names, values, Alternatives(names)), usage, append(marks, Completions(names...)))
 }
 
-// Name is Choice for texts that name themselves.
-func Name[T ~string](name string, to *T, usual T, values []T, usage string, marks ...Mark) Table {
-	return Choice(name, to, usual, namesOf(values), values, usage, marks...)
+// Name is Choice for texts that name themselves. The first is the default.
+func Name[T ~string](name string, to *T, values []T, usage string, marks ...Mark) Table {
+	return Choice(name, to, values[0], namesOf(values), values, usage, marks...)
 }
 
 func namesOf[T ~string](values []T) []string {

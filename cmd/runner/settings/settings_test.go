@@ -24,9 +24,9 @@ func tree() (root, a, b *cobra.Command) {
 		var x, y, text string
 		var number int
 		var list []string
-		flags.Add(cmd, flags.Text("text-one", &text, "d", "", flags.Common),
+		flags.Add(cmd, flags.Text("text-one", &text, "", flags.Usual("d"), flags.Common),
 			flags.Int("number", &number, 0, math.MinInt, math.MaxInt, ""), flags.Texts("list", &list, ""),
-			flags.OneOf(flags.Text("x", &x, "", ""), flags.Text("y", &y, "", "", flags.Secret)))
+			flags.OneOf(flags.Text("x", &x, ""), flags.Text("y", &y, "", flags.Secret)))
 	}
 	a.AddCommand(b)
 	root.AddCommand(a)

@@ -26,7 +26,7 @@ func shared(q *generation.Request) flags.Table {
 	return flags.List(
 		flags.Switch("allow-delegation", &q.Delegation.Model,
 			"let the model hand its reasoning to specialists that it describes"),
-		flags.Name("delegated-work", &q.Delegation.Work, generation.WorkKeep,
+		flags.Name("delegated-work", &q.Delegation.Work,
 			[]generation.Work{generation.WorkKeep, generation.WorkSquash, generation.WorkDelete},
 			"what the model gets of a specialist's work: all, one message made of it, or nothing"))
 }
@@ -34,7 +34,7 @@ func shared(q *generation.Request) flags.Table {
 func ask(a *cli.App, q *generation.Request) cli.Asking {
 	path := ""
 	return cli.Asking{
-		Flags: topic(flags.Text("delegate", &path, "", "let a specialist reason first; `FILE` has its prompt"), shared(q)),
+		Flags: topic(flags.Text("delegate", &path, "let a specialist reason first; `FILE` has its prompt"), shared(q)),
 		Read: func() (err error) {
 			if path != "" {
 				q.Delegation.Specialist, err = readSpecialist(a, path)

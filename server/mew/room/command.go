@@ -50,11 +50,11 @@ the connection is lost, it connects again.`,
 
 func (c *command) flags() flags.Table {
 	return flags.List(
-		flags.Text("url", &c.address.URL, "", "`URL` of the space's server, ws://, wss://, http:// or https://"),
-		flags.Text("token", &c.address.Token, "", "`TOKEN` of the participant", flags.Secret,
+		flags.Text("url", &c.address.URL, "`URL` of the space's server, ws://, wss://, http:// or https://"),
+		flags.Text("token", &c.address.Token, "`TOKEN` of the participant", flags.Secret,
 			flags.Variable(tokenVariable)),
-		flags.Text("space", &c.address.Space, "", "`NAME` of the space (default: the server's)"),
-		flags.Text("id", &c.address.ID, "", "`ID` to join with, for servers that do not know it from the token"),
+		flags.Text("space", &c.address.Space, "`NAME` of the space (default: the server's)"),
+		flags.Text("id", &c.address.ID, "`ID` to join with, for servers that do not know it from the token"),
 		flags.OneOf(
 			c.session.Tools("functions that the model may call in place of those that others offer, a JSON `FILE`"),
 			flags.Switch("no-tools", &c.noTools, "offer the model no functions")),

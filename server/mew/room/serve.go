@@ -34,10 +34,10 @@ func serve(h *cli.Host) cli.Serving {
 
 func (s *serving) flags() flags.Table {
 	return flags.List(
-		flags.Text("mew", &s.tokens, "", "serve a MEW space, in which the first model takes part, to the participants whose "+
+		flags.Text("mew", &s.tokens, "serve a MEW space, in which the first model takes part, to the participants whose "+
 			"tokens are in `FILE`; see runner mew token"),
 		flags.List(
-			flags.Text("mew-space", &s.space, "local", "`NAME` of the space"),
+			flags.Text("mew-space", &s.space, "`NAME` of the space", flags.Usual("local")),
 			cli.VisibilityFlag("mew-reasoning", &s.visibility, reasoning.VisibilityNone,
 				"how much of its reasoning the model sends to the space"),
 			flags.Switch("rationale", &s.rationale, "with --mew: ask the model for its reason for each call in the space"),

@@ -46,7 +46,7 @@ reasoning. It may always stop the reasoning that answers its own message.`,
 			return nil
 		},
 	}, flags.Words("allow", &kinds, "`KINDS` of messages that it may send, or agent"),
-		flags.Text("capabilities", &patterns, "", "`JSON` list of capabilities, in place of --allow"))
+		flags.Text("capabilities", &patterns, "`JSON` list of capabilities, in place of --allow"))
 }
 
 // capabilitiesOf reads patterns, or makes capabilities from kinds if there are no patterns.

@@ -26,7 +26,7 @@ type traceOptions struct {
 }
 
 func (o *traceOptions) storeFlag() flags.Table {
-	return flags.Text("store", &o.dir, "", "`FOLDER` of the traces (default: in the data folder)")
+	return flags.Text("store", &o.dir, "`FOLDER` of the traces (default: in the data folder)")
 }
 
 // flags are the flags for traces that are opened.
@@ -368,7 +368,7 @@ and sign.pub; with --head, traces.db is enough.`,
 			return nil
 		},
 	}, o.storeFlag(),
-		flags.Text("head", &text, "", "a `HEAD` that was kept elsewhere; fail unless the chain contains it"))
+		flags.Text("head", &text, "a `HEAD` that was kept elsewhere; fail unless the chain contains it"))
 }
 
 func (a *commands) erase() *cobra.Command {

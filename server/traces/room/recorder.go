@@ -57,7 +57,7 @@ func newRecorder(a *cli.App, what cli.Recorded) (cli.Recorder, flags.Table) {
 	return r, flags.List(
 		flags.Switch(on[0], &r.on, what.Usage),
 		what.Sealed.ToFlag(keys),
-		flags.Text("trace-store", &r.dir, "", "`FOLDER` of the traces (default: in the data folder)", all),
+		flags.Text("trace-store", &r.dir, "`FOLDER` of the traces (default: in the data folder)", all),
 		what.Sealed.Keys.FileFlag(keys),
 		flags.Size("trace-max", &r.maxTrace, store.DefaultMaxTrace, 1,
 			"maximum size of a trace in `BYTES`; a longer one is cut off there", all),
