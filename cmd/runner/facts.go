@@ -9,6 +9,7 @@ import (
 	"runner/backend/llamacpp"
 	"runner/backend/llamacpp/machine"
 	"runner/cmd/runner/cli"
+	"runner/cmd/runner/render"
 	"runner/hint"
 )
 
@@ -33,7 +34,7 @@ func facts(ctx context.Context, folder string) []cli.Fact {
 	}
 	for _, d := range s.Devices {
 		list = append(list, cli.Fact{Name: "GPU", Value: fmt.Sprintf("%s, %s, %s of %s free", d.Name, d.Description,
-			gib(d.MemoryFree), gib(d.MemoryTotal))})
+			render.Size(d.MemoryFree), render.Size(d.MemoryTotal))})
 	}
 	return list
 }
@@ -101,7 +102,5 @@ func memory(m machine.Resources) string {
 	if m.MemoryTotal == 0 {
 		return "unknown"
 	}
-	return fmt.Sprintf("%s, %s available", gib(m.MemoryTotal), gib(m.MemoryAvailable))
+	return fmt.Sprintf("%s, %s available", render.Size(m.MemoryTotal), render.Size(m.MemoryAvailable))
 }
-
-func gib(bytes int64) string { return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30)) }

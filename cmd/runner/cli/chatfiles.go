@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -37,7 +36,7 @@ func (c *chat) attach(ctx context.Context, path string) error {
 			c.say("No file goes with the next message.")
 		}
 		for _, a := range c.attached {
-			c.say("%s, %s, goes with the next message.", a.name, textSize(a.text))
+			c.say("%s, %s, goes with the next message.", a.name, render.Size(int64(len(a.text))))
 		}
 		return nil
 	case valueNone:
@@ -61,7 +60,7 @@ func (c *chat) attach(ctx context.Context, path string) error {
 	for _, a := range c.attached {
 		total += a.tokens
 	}
-	c.say("%s, %s, %d tokens, goes with the next message.", path, textSize(text), tokens)
+	c.say("%s, %s, %d tokens, goes with the next message.", path, render.Size(int64(len(text))), tokens)
 	if total*2 > c.info.ContextSize {
 		c.say("The files take %d of the context's %d tokens; /file none drops them.", total, c.info.ContextSize)
 	}
@@ -71,8 +70,8 @@ func (c *chat) attach(ctx context.Context, path string) error {
 // tokens counts the tokens of a file. One that does not fit into the context is refused.
 func (c *chat) tokens(ctx context.Context, path, text string) (int, error) {
 	long := func() error {
-		return Input("/file %s: %s do not fit into the context of %d tokens", path, textSize(text), c.info.ContextSize).
-			Hint("give a smaller part of it, or use a larger --ctx-size")
+		return Input("/file %s: %s do not fit into the context of %d tokens", path, render.Size(int64(len(text))),
+			c.info.ContextSize).Hint("give a smaller part of it, or use a larger --ctx-size")
 	}
 	if c.gen.Fits(text) != nil {
 		return 0, long()
@@ -82,18 +81,6 @@ func (c *chat) tokens(ctx context.Context, path, text string) (int, error) {
 		err = long()
 	}
 	return len(list), err
-}
-
-// textSize returns the size of a text, such as 1.5 KiB.
-func textSize(text string) string {
-	n := float64(len(text))
-	switch {
-	case n < 1<<10:
-		return fmt.Sprintf("%d B", len(text))
-	case n < 1<<20:
-		return fmt.Sprintf("%.1f KiB", n/(1<<10))
-	}
-	return fmt.Sprintf("%.1f MiB", n/(1<<20))
 }
 
 // systemText returns a system message: the value itself, or the text of FILE if the value is @FILE.

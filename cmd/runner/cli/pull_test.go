@@ -386,7 +386,7 @@ func TestOfferWarns(t *testing.T) {
 	plan := &pull.Plan{Repository: hub.Repository{ID: "Org/Big-GGUF", License: "other", Gated: true},
 		Model: catalog.Entry{Quant: "Q2_K"}, TooBig: true}
 	const want = "org/big is not on this machine. This machine may not have the memory for this model, and it is the " +
-		"smallest there is. Download Org/Big-GGUF, Q2_K, 0.0 MiB, licence other, gated: its owner wants its terms " +
+		"smallest there is. Download Org/Big-GGUF, Q2_K, 0 B, licence other, gated: its owner wants its terms " +
 		"accepted first? [y/N]"
 	if got := offer("org/big", plan); got != want {
 		t.Errorf("%s", got)

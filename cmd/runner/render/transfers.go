@@ -50,13 +50,18 @@ func (f *transfer) pace(done, total int64, now time.Time) (speed, left string) {
 	return Size(int64(rate)) + "/s", left
 }
 
-// Size formats a number of bytes in MiB or GiB.
+// Size formats a number of bytes, such as 1.5 KiB.
 func Size(bytes int64) string {
-	const gib, mib = 1 << 30, 1 << 20
-	if bytes >= gib {
-		return fmt.Sprintf("%.1f GiB", float64(bytes)/gib)
+	n := float64(bytes)
+	switch {
+	case bytes < 1<<10:
+		return fmt.Sprintf("%d B", bytes)
+	case bytes < 1<<20:
+		return fmt.Sprintf("%.1f KiB", n/(1<<10))
+	case bytes < 1<<30:
+		return fmt.Sprintf("%.1f MiB", n/(1<<20))
 	}
-	return fmt.Sprintf("%.1f MiB", float64(bytes)/mib)
+	return fmt.Sprintf("%.1f GiB", n/(1<<30))
 }
 
 // tellEvery is how often a file is reported without a terminal.
