@@ -35,6 +35,11 @@ func (e *Error) Unwrap() error { return e.Err }
 // New returns an *Error with a text and an advice. Like that of errors.New, it is equal to itself alone.
 func New(text string, advice Advice) error { return &Error{Text: text, Advice: advice} }
 
+// Replace returns an error like err with other advice.
+func Replace(err error, advice Advice) error {
+	return &Error{Text: err.Error(), Advice: advice, Err: err}
+}
+
 // Of returns the hint of the first error in err's tree that has the method, or "".
 func Of(err error) string {
 	var h interface{ Hint() string }

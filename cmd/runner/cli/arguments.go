@@ -134,58 +134,48 @@ var FileAndID = Exactly(2, "a file and an id are needed", "")
 // CompleteModels completes the name of a model: one on this machine, the demo or a file, and a well-known one once a
 // part of it was typed. After a colon come the quantizations that are known.
 func CompleteModels(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return Unique(slices.Concat(modelNames(), knownNames(typed), quantNames(typed, installed.Places()...))),
-		cobra.ShellCompDirectiveDefault
+	list := modelNames(typed)
+	if typed != "" {
+		list = append(list, knownNames(typed)...)
+	}
+	return Unique(list), cobra.ShellCompDirectiveDefault
 }
 
 // completeInstalled completes the name of a model in the Hugging Face cache.
 func completeInstalled(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return Unique(append(installedNames(catalog.HuggingFace), quantNames(typed, catalog.HuggingFace)...)),
-		cobra.ShellCompDirectiveNoFileComp
+	return installedNames(typed, catalog.HuggingFace), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completePull completes the name of a well-known model.
-func completePull(cmd *cobra.Command, args []string, typed string) (list []string, _ cobra.ShellCompDirective) {
+// completePull completes the name of a well-known model, and of one in the Hugging Face cache once a part of it was
+// typed.
+func completePull(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	list := knownNames(typed)
 	if typed != "" {
-		list, _ = completeInstalled(cmd, args, typed)
-		return Unique(append(list, knownNames(typed)...)), cobra.ShellCompDirectiveNoFileComp
+		list = append(installedNames(typed, catalog.HuggingFace), list...)
 	}
-	for _, k := range names.All() {
-		list = append(list, k.Name)
-	}
-	return list, cobra.ShellCompDirectiveNoFileComp
+	return Unique(list), cobra.ShellCompDirectiveNoFileComp
 }
 
-// modelNames returns the names of the demo and of the models on this machine.
-func modelNames() []string {
-	return append([]string{models.DemoName}, installedNames(installed.Places()...)...)
+// modelNames returns the names of the demo and of the models on this machine that complete what was typed.
+func modelNames(typed string) []string {
+	return append([]string{models.DemoName}, installedNames(typed, installed.Places()...)...)
 }
 
-// installedNames returns the names of the models in some places of this machine.
-func installedNames(places ...catalog.Place) (list []string) {
+// installedNames returns the names of the models in some places of this machine. If the name of a repository and a
+// colon were typed, its models are also there by their quantizations.
+func installedNames(typed string, places ...catalog.Place) (list []string) {
+	colon := strings.LastIndexByte(typed, ':') + 1
 	found, _ := installed.List()
 	for _, m := range found {
-		if m.Problem == "" && slices.Contains(places, m.Place) {
-			list = append(list, m.Name)
+		if m.Problem != "" || !slices.Contains(places, m.Place) {
+			continue
+		}
+		list = append(list, m.Name)
+		if m.Quant != "" && strings.EqualFold(m.Repo+":", typed[:colon]) {
+			list = append(list, typed[:colon]+m.Quant)
 		}
 	}
-	return list
-}
-
-// quantNames returns the names of models in some places with their quantizations, if the name of their repository and a
-// colon were typed.
-func quantNames(typed string, places ...catalog.Place) (list []string) {
-	at := strings.LastIndexByte(typed, ':')
-	if at < 0 {
-		return nil
-	}
-	found, _ := installed.List()
-	for _, m := range found {
-		if m.Problem == "" && m.Quant != "" && strings.EqualFold(m.Repo, typed[:at]) && slices.Contains(places, m.Place) {
-			list = append(list, typed[:at+1]+m.Quant)
-		}
-	}
-	return list
+	return Unique(list)
 }
 
 // Unique removes what is in a list before.
@@ -201,9 +191,6 @@ func Unique[T comparable](list []T) (out []T) {
 // knownNames returns the well-known names that begin with what was typed, also with "-" for the colon, and after
 // another colon with a quantization.
 func knownNames(typed string) (list []string) {
-	if typed == "" {
-		return nil
-	}
 	for _, k := range names.All() {
 		for _, name := range slices.Compact([]string{k.Name, strings.ReplaceAll(k.Name, ":", "-")}) {
 			if strings.HasPrefix(name, strings.ToLower(typed)) {

@@ -38,7 +38,7 @@ func chatCommands() []chatCommand {
 		{name: "/file", arguments: "[PATH]", help: `add a text file to the next message; "none" drops it`,
 			run: (*chat).attach, values: completePaths},
 		{name: "/model", arguments: "[NAME]", help: "show or change the model", run: (*chat).setModel,
-			values: func(*chat, string) []string { return modelNames() }},
+			values: func(_ *chat, typed string) []string { return modelNames(typed) }},
 		{name: "/regenerate", help: "answer the last message again", run: (*chat).regenerate},
 		{name: "/undo", help: "take back the last message and its answer", run: (*chat).undo},
 		{name: "/stats", help: "show figures of the last answer and the conversation", run: (*chat).showStats},

@@ -242,26 +242,23 @@ func (a *App) newOwnRunner(ctx context.Context, m placed, model backend.Config, 
 }
 
 // newRunner loads a model and returns its runner, which closes cfg.Weights.
-func (a *App) newRunner(ctx context.Context, m placed, model backend.Config, cfg runner.Config) (*runner.Runner,
-	error) {
-	loaded, err := a.openPlaced(ctx, m, model, cfg.Logger)
-	if err != nil {
-		if cfg.Weights != nil {
+func (a *App) newRunner(ctx context.Context, m placed, model backend.Config, cfg runner.Config) (r *runner.Runner,
+	err error) {
+	defer func() {
+		if err != nil && cfg.Weights != nil {
 			err = errors.Join(err, cfg.Weights.Close())
 		}
+	}()
+	loaded, err := a.openPlaced(ctx, m, model, cfg.Logger)
+	if err != nil {
 		return nil, err
 	}
 	cfg.Clock, cfg.Loops = a.engine.Clock, loops()
 	if cfg.Parallel <= 0 && m.Source == models.Address {
 		cfg.Parallel = max(1, loaded.Info().Sequences/2)
 	}
-	r, err := runner.New(loaded, cfg)
-	if err != nil {
-		err = errors.Join(err, loaded.Close())
-		if cfg.Weights != nil {
-			err = errors.Join(err, cfg.Weights.Close())
-		}
-		return nil, err
+	if r, err = runner.New(loaded, cfg); err != nil {
+		return nil, errors.Join(err, loaded.Close())
 	}
 	return r, nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"runner/hint"
 	"runner/models"
 	"runner/reasoning"
 )
@@ -56,11 +57,11 @@ func TestWordsAreNamesOrPrompts(t *testing.T) {
 		"v1.2":                     "runner run demo v1.2", "https://example.com/x1": "ORG/REPO"} {
 		q, err := new(App).wanted(t.Context(), new(runOptions), []string{word})
 		var e *models.Error
-		if q.given || !errors.As(err, &e) || !strings.Contains(e.Hint(), want) {
+		if q.given || !errors.As(err, &e) || !strings.Contains(hint.Of(err), want) {
 			t.Errorf("%q: prompt %v, %+v, want %q", word, q.given, err, want)
 		}
-		if strings.Contains(word, "5") && strings.Contains(e.Hint(), "as a prompt") {
-			t.Errorf("%q is taken for a prompt: %s", word, e.Hint())
+		if strings.Contains(word, "5") && strings.Contains(hint.Of(err), "as a prompt") {
+			t.Errorf("%q is taken for a prompt: %s", word, hint.Of(err))
 		}
 	}
 }

@@ -146,24 +146,14 @@ func offer(name string, plan *pull.Plan) string {
 
 // answersYes reads the answer to a question. An end of the input, or of ctx, is an interrupt.
 func (a *App) answersYes(ctx context.Context) (bool, error) {
-	answers := make(chan string, 1)
-	go func() {
+	answer, err := unlessStopped(ctx, func() (string, error) {
 		answer, err := bufio.NewReader(a.in).ReadString('\n')
-		if err == nil || answer != "" {
-			answers <- answer
+		if err != nil && answer == "" {
+			return "", ErrInterrupted
 		}
-		close(answers)
-	}()
-	select {
-	case <-ctx.Done():
-		return false, ErrInterrupted
-	case answer, ok := <-answers:
-		if !ok {
-			return false, ErrInterrupted
-		}
-		answer = strings.ToLower(strings.TrimSpace(answer))
-		return answer == "y" || answer == "yes", nil
-	}
+		return strings.ToLower(strings.TrimSpace(answer)), nil
+	})
+	return answer == "y" || answer == "yes", err
 }
 
 // tooBig says that a model may not fit.
@@ -325,9 +315,7 @@ func suggest(n names.Name, err error) error {
 	if len(near) == 0 {
 		return err
 	}
-	c := *e
-	c.Advice = models.DidYouMean(near) + " Else " + e.Advice
-	return &c
+	return hint.Replace(err, hint.Advice(models.DidYouMean(near)+" Else "+e.Advice))
 }
 
 // describePull says in one line what will be downloaded.

@@ -21,6 +21,7 @@ import (
 	"runner/cmd/runner/flags"
 	"runner/cmd/runner/render"
 	"runner/generation"
+	"runner/hint"
 	"runner/models"
 	"runner/models/hub"
 	"runner/reasoning"
@@ -224,30 +225,24 @@ func (o *runOptions) arguments(args []string) (model, typed string, given bool, 
 
 // notPrompt adds to the error of a word that was taken for a name how to send it as a prompt.
 func notPrompt(word string, err error) error {
-	if here := (*models.Error)(nil); errors.As(err, &here) {
-		c := *here
-		c.Advice = orPrompt(word, c.Advice)
-		return &c
-	}
-	if asked := (*hub.Error)(nil); errors.As(err, &asked) && asked.Kind == hub.NotFound {
-		c := *asked
-		c.Advice = orPrompt(word, c.Advice)
-		return &c
+	here, asked := (*models.Error)(nil), (*hub.Error)(nil)
+	if errors.As(err, &here) || errors.As(err, &asked) && asked.Kind == hub.NotFound {
+		return hint.Replace(err, orPrompt(word, hint.Of(err)))
 	}
 	return err
 }
 
 // orPrompt adds to advice about a word how to send it as a prompt. A file and a repository with a digit or a part are
 // hardly ever meant as one, but yes/no may be.
-func orPrompt(word, advice string) string {
+func orPrompt(word, advice string) hint.Advice {
 	if strings.ContainsAny(word, ":@") || strings.HasSuffix(word, ".gguf") ||
 		strings.Contains(word, "/") && strings.ContainsAny(word, "0123456789") {
-		return advice
+		return hint.Advice(advice)
 	}
 	if !strings.HasSuffix(advice, "?") {
 		advice += "."
 	}
-	return advice + " To send it as a prompt: runner run demo " + word
+	return hint.Advice(advice + " To send it as a prompt: runner run demo " + word)
 }
 
 // readRequestFiles reads the files of --system, --tools, --chat-template and the rooms. It returns the configuration of
