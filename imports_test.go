@@ -137,7 +137,8 @@ var rules = []struct {
 	{"runner/cmd/runner/help", []string{"runner/cmd/runner/flags", "runner/cmd/runner/render"}},
 	{"runner/cmd/runner/settings", []string{"runner/cmd/runner/flags"}},
 	{"runner/cmd/runner/transcript", nil},
-	{"runner/cmd/runner/render", []string{"runner/generation", "runner/reasoning", "runner/reasoning/decision"}},
+	{"runner/cmd/runner/render", []string{"runner/generation", "runner/reasoning", "runner/reasoning/decision",
+		"runner/server/wire"}},
 	{"runner/scripts", []string{"runner/"}},
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"runner/generation"
 	"runner/reasoning"
+	"runner/server/wire"
 )
 
 // JSON writes a run as one JSON object when it is done. It writes nothing when the run fails. The field names are
@@ -20,21 +21,21 @@ type JSON struct {
 func NewJSON(s Streams) *JSON { return &JSON{streams: s} }
 
 type object struct {
-	Answer           string     `json:"answer"`
-	Preamble         string     `json:"preamble,omitempty"`
-	Reasoning        *string    `json:"reasoning,omitempty"`
-	ReasoningSummary *string    `json:"reasoning_summary,omitempty"`
-	SummarySource    string     `json:"reasoning_summary_source,omitempty"`
-	Unavailable      bool       `json:"reasoning_unavailable,omitempty"`
-	ToolCalls        []toolCall `json:"tool_calls"`
-	FinishReason     string     `json:"finish_reason"`
-	FinishDetail     string     `json:"finish_detail,omitempty"`
-	TraceID          string     `json:"trace_id,omitempty"`
-	Model            string     `json:"model"`
-	Usage            usage      `json:"usage"`
-	Timing           timing     `json:"timing"`
-	ReasoningInfo    info       `json:"reasoning_info"`
-	Warnings         []warning  `json:"warnings"`
+	Answer           string        `json:"answer"`
+	Preamble         string        `json:"preamble,omitempty"`
+	Reasoning        *string       `json:"reasoning,omitempty"`
+	ReasoningSummary *string       `json:"reasoning_summary,omitempty"`
+	SummarySource    string        `json:"reasoning_summary_source,omitempty"`
+	Unavailable      bool          `json:"reasoning_unavailable,omitempty"`
+	ToolCalls        []toolCall    `json:"tool_calls"`
+	FinishReason     string        `json:"finish_reason"`
+	FinishDetail     string        `json:"finish_detail,omitempty"`
+	TraceID          string        `json:"trace_id,omitempty"`
+	Model            string        `json:"model"`
+	Usage            usage         `json:"usage"`
+	Timing           timing        `json:"timing"`
+	ReasoningInfo    info          `json:"reasoning_info"`
+	Warnings         wire.Warnings `json:"warnings"`
 
 	// Intermediate is set when a specialist made the calls.
 	Intermediate bool                   `json:"intermediate,omitempty"`
@@ -85,11 +86,6 @@ type info struct {
 	Budget     int    `json:"budget,omitempty"`
 }
 
-type warning struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-}
-
 // Render implements [Renderer].
 func (j *JSON) Render(e reasoning.Event) error {
 	j.run.Push(e)
@@ -125,7 +121,7 @@ func (j *JSON) Close() error { return nil }
 
 func newObject(r generation.Reply) object {
 	o := object{Answer: r.Answer, Preamble: r.Preamble, ToolCalls: []toolCall{}, Model: r.Info.Model,
-		Warnings: []warning{}}
+		Warnings: wire.Warnings{}}
 	o.Rationale, o.Assumptions = r.Decisions, r.Assumptions
 	o.Delegations, o.Instructions = r.Delegations, r.Instructions
 	o.ReasoningInfo = info{Visibility: r.Info.Visibility.String(), Effort: string(r.Info.Effort),
@@ -136,10 +132,10 @@ func newObject(r generation.Reply) object {
 		o.ToolCalls = append(o.ToolCalls, t)
 	}
 	for _, w := range r.Warnings {
-		o.Warnings = append(o.Warnings, warning{w.Code, w.Text})
+		o.Warnings.Add(w.Code, w.Text)
 	}
 	if code, text, ok := Shortfall(r); ok {
-		o.Warnings = append(o.Warnings, warning{code, text})
+		o.Warnings.Add(code, text)
 	}
 	if r.Result != nil {
 		o.result(r.Result)
