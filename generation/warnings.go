@@ -12,9 +12,13 @@ const CodeStrictIgnored = "strict_ignored"
 // CodeNotTraced warns that the requested trace is not stored.
 const CodeNotTraced = "trace_not_stored"
 
-// CodePlainReasoning warns that reasoning which the caller sent as plain text was left out, because the caller may not
-// see reasoning.
+// CodePlainReasoning warns that reasoning which the caller sent as plain text was left out: the caller may not see
+// reasoning, or it belongs to an earlier turn.
 const CodePlainReasoning = "plain_reasoning_dropped"
+
+// CodePromptMoved warns that a system prompt after the user's first message is shown as marked text of the user, because
+// the model's template takes one at the start only.
+const CodePromptMoved = "system_prompt_moved"
 
 // CodeSamplingWithheld warns that bias and penalties do not act on all of the output that the caller sees.
 const CodeSamplingWithheld = "sampling_withheld"

@@ -93,27 +93,30 @@ func (j *job) check() error {
 	if err := j.r.validate(&j.req); err != nil {
 		return err
 	}
-	j.dropPlain()
+	j.weighPlain()
 	j.req.Messages = j.r.restore(&j.req)
 	j.separate()
 	j.checked = true
 	return nil
 }
 
-// dropPlain leaves out reasoning that the caller sent as plain text, unless the caller may see all reasoning. Otherwise
-// the prompt could be made equal to one with hidden reasoning, and everything that the model then writes would tell
-// whether it is.
-func (j *job) dropPlain() {
-	if !capped(j.req.MaySee, j.req.Visibility) {
-		return
-	}
-	for i := range j.req.Messages {
-		if m := &j.req.Messages[i]; m.Reasoning != "" && m.Unseen&chattemplate.UnseenReasoning == 0 {
-			if j.plain++; j.plain == 1 {
-				j.req.Messages = slices.Clone(j.req.Messages)
-			}
-			j.req.Messages[i].Reasoning = ""
+// weighPlain decides on reasoning that the caller sent as plain text.
+//
+// A caller that may not see all reasoning cannot send any. Otherwise the prompt could be made equal to one with hidden
+// reasoning, and everything that the model then writes would tell whether it is. Of other callers, the reasoning before
+// pending calls stays, because the model continues from it, and all of it with KeepReasoning. Calls are pending until an
+// answer or a user's message follows.
+func (j *job) weighPlain() {
+	hidden, pending := capped(j.req.MaySee, j.req.Visibility), true
+	for i, m := range slices.Backward(j.req.Messages) {
+		pending = pending && (m.Role == chattemplate.ToolRole || len(m.ToolCalls) > 0)
+		if m.Reasoning == "" || m.Unseen&chattemplate.UnseenReasoning != 0 || !hidden && (pending || j.req.KeepReasoning) {
+			continue
 		}
+		if j.plain++; j.plain == 1 {
+			j.req.Messages = slices.Clone(j.req.Messages)
+		}
+		j.req.Messages[i].Reasoning = ""
 	}
 }
 

@@ -166,12 +166,12 @@ func (m *CallMemory) sweep() {
 	}
 }
 
-// restore returns a request's messages. Calls without reasoning get the remembered reasoning. The request's own
-// messages are not changed.
+// restore returns a request's messages. Calls get the remembered reasoning, unless theirs was sealed: what clients keep
+// as plain text may be shortened. The request's own messages are not changed.
 func (r *Runner) restore(req *generation.Request) []chattemplate.Message {
 	messages, copied := req.Messages, false
 	for i, msg := range messages {
-		if msg.Reasoning != "" || len(msg.ToolCalls) == 0 {
+		if len(msg.ToolCalls) == 0 || msg.Reasoning != "" && msg.Unseen&chattemplate.UnseenReasoning != 0 {
 			continue
 		}
 		known, ok := r.cfg.CallMemory.recall(callKey{req.Principal, msg.ToolCalls[0].ID}, func() moment {

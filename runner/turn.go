@@ -231,8 +231,16 @@ func (t *turn) begin() {
 			"this model's format cannot enforce the parameters of strict tools")
 	}
 	if t.job.plain > 0 && t.job.turns == 1 {
-		t.warn(generation.CodePlainReasoning, fmt.Sprintf("the reasoning in %d messages was left out: "+
-			"a caller that may not see reasoning cannot send it as plain text", t.job.plain))
+		why := "reasoning of earlier turns is kept only if that is requested"
+		if capped(t.req.MaySee, t.req.Visibility) {
+			why = "a caller that may not see reasoning cannot send it as plain text"
+		}
+		t.warn(generation.CodePlainReasoning,
+			fmt.Sprintf("the reasoning in %d messages was left out: %s", t.job.plain, why))
+	}
+	if t.job.turns == 1 && !t.req.IsRaw() && !t.family().About().LaterPrompts && t.conv.LaterPrompts() {
+		t.warn(generation.CodePromptMoved,
+			"a system prompt after the user's first message is shown as the user's, because the model takes one at the start")
 	}
 	if t.sight.withholds(&t.req.Sampling) {
 		t.warn(generation.CodeSamplingWithheld,

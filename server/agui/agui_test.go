@@ -249,7 +249,7 @@ func TestRequestReachesTheRunner(t *testing.T) {
 			"name:\nAda\n\nToday:\nMonday"},
 		{Role: chattemplate.Developer, Content: "Be short."},
 		{Role: chattemplate.User, Content: "one\n\ntwo"},
-		{Role: chattemplate.Assistant, Preamble: "I look.",
+		{Role: chattemplate.Assistant, Reasoning: "hm", Preamble: "I look.",
 			ToolCalls: []chattemplate.ToolCall{{ID: "c1", Name: "get", Arguments: `{"b": 1}`}}},
 		{Role: chattemplate.ToolRole, ToolCallID: "c1", Content: "Error: no"},
 		{Role: chattemplate.Assistant, Content: "Done."},
@@ -413,10 +413,8 @@ func TestReasoningWithoutAValueIsTheClients(t *testing.T) {
 		more     string
 		messages []string
 	}{
-		"pending":  {canary, "", []string{user("a"), thought, call, result("c1")}},
-		"after it": {canary, "", []string{user("a"), call, thought, result("c1")}},
-		"answered": {"", "", []string{user("a"), thought, call, result("c1"),
-			`{"id":"b","role":"assistant","content":"c"}`, user("d")}},
+		"pending":   {canary, "", []string{user("a"), thought, call, result("c1")}},
+		"after it":  {canary, "", []string{user("a"), call, thought, result("c1")}},
 		"a summary": {"", "", []string{user("a"), strings.Replace(thought, `"r"`, `"summary_1"`, 1), call, result("c1")}},
 		"legacy":    {"", props(`"legacy_thinking":true`), []string{user("a"), thought, call, result("c1")}},
 		"nobody's":  {"", "", []string{thought, user("a"), call, result("c1")}},

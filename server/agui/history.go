@@ -107,7 +107,6 @@ func (p *prompt) history(input *RunAgentInput) error {
 	if len(p.req.Messages) == 0 {
 		return wire.Invalid("messages", "none of them is for the model; at least one must be")
 	}
-	wire.DropPlain(p.req.Messages, nil)
 	return nil
 }
 

@@ -136,7 +136,6 @@ func (p *prompt) history(body *MessagesRequest) error {
 		}
 	}
 	p.req.Tools = slices.DeleteFunc(p.req.Tools, func(t chattemplate.Tool) bool { return t.Told && !p.found[t.Name] })
-	wire.DropPlain(p.req.Messages, nil)
 	return nil
 }
 

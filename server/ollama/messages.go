@@ -118,7 +118,6 @@ func (p *prompt) history(list []json.RawMessage) error {
 		p.req.Messages = append(p.req.Messages, m)
 		return nil
 	})
-	wire.DropPlain(p.req.Messages, nil)
 	return err
 }
 

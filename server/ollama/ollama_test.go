@@ -186,7 +186,7 @@ func TestRequestReachesTheRunner(t *testing.T) {
 	want := []chattemplate.Message{
 		{Role: chattemplate.System, Content: "Be kind."},
 		{Role: chattemplate.User, Content: "one"},
-		{Role: chattemplate.Assistant, Content: "two"},
+		{Role: chattemplate.Assistant, Content: "two", Reasoning: "old"},
 		{Role: chattemplate.User, Content: "three"},
 		{Role: chattemplate.Assistant, Preamble: "I look.", Reasoning: "new", ToolCalls: []chattemplate.ToolCall{
 			{Name: "get", Arguments: `{"b":1,"a":2}`}, {ID: "c2", Name: "get", Arguments: `{"a": `}}},

@@ -603,8 +603,8 @@ func TestWhatEntersThePrompt(t *testing.T) {
 	if p := prompt(`"keep_reasoning":true`, sealed); !strings.Contains(p, "sealed canary") {
 		t.Errorf("the kept reasoning is not in the prompt: %s", p)
 	}
-	if p := prompt(`"keep_reasoning":true`, plain); strings.Contains(p, "canary") {
-		t.Errorf("a client's own reasoning of a finished turn is in the prompt: %s", p)
+	if p := prompt(`"keep_reasoning":true`, plain); !strings.Contains(p, "plain canary") {
+		t.Errorf("a client's own reasoning that is to be kept is not in the prompt: %s", p)
 	}
 	call := `{"role":"assistant","reasoning_content":"plain canary","tool_calls":[{"id":"c","function":{"name":"add",` +
 		`"arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"5"}`

@@ -106,7 +106,6 @@ func readMessages(raw []json.RawMessage) (*conversation, error) {
 		i++
 		return c.read(i, path, m, called)
 	})
-	wire.DropPlain(c.messages, nil)
 	return c, err
 }
 

@@ -372,11 +372,11 @@ func TestMessages(t *testing.T) {
 		{"role":"function","name":"h","content":"r4"}]}`)
 	want := []chattemplate.Message{
 		{Role: "developer", Content: "d"}, {Role: "system", Content: "s1\ns2"}, {Role: "user", Name: "bob"},
-		{Role: "assistant", ToolCalls: []chattemplate.ToolCall{
+		{Role: "assistant", Reasoning: "old thoughts", ToolCalls: []chattemplate.ToolCall{
 			{ID: "c1", Name: "f", Arguments: `{"a":1}`}, {ID: "c2", Name: "g", Arguments: `{"input":"free"}`},
 		}},
 		{Role: "tool", ToolCallID: "c2", Content: "r2"}, {Role: "tool", ToolCallID: "c1", Content: "r1"},
-		{Role: "assistant", Content: "a\nno"}, {Role: "user", Content: "more"},
+		{Role: "assistant", Content: "a\nno", Reasoning: "finished thoughts"}, {Role: "user", Content: "more"},
 		{Role: "assistant", Content: "let me see", Reasoning: "pending thoughts",
 			ToolCalls: []chattemplate.ToolCall{{ID: "c1", Name: "f"}}},
 		{Role: "tool", ToolCallID: "c1", Content: "r3"},

@@ -19,7 +19,6 @@ import (
 	"unicode/utf8"
 
 	"runner/backend"
-	"runner/chattemplate"
 	"runner/generation"
 	"runner/reasoning"
 	"runner/testenv"
@@ -346,37 +345,6 @@ func TestErrorsNameFieldsOfEmbeddedStructs(t *testing.T) {
 	var e *Error
 	if err := Unmarshal([]byte(`{"outer":{"effort":3}}`), &v); !errors.As(err, &e) || e.Param != "outer.effort" {
 		t.Errorf("%v names %q", err, e.Param)
-	}
-}
-
-func TestPlainReasoningCountsWhileCallsArePending(t *testing.T) {
-	said := func(role chattemplate.Role, calls int) chattemplate.Message {
-		return chattemplate.Message{Role: role, Reasoning: "r", ToolCalls: make([]chattemplate.ToolCall, calls)}
-	}
-	u, a, c, r := said(chattemplate.User, 0), said(chattemplate.Assistant, 0), said(chattemplate.Assistant, 1),
-		said(chattemplate.ToolRole, 0)
-	for name, x := range map[string]struct {
-		messages []chattemplate.Message
-		kept     string
-	}{
-		"pending":         {[]chattemplate.Message{u, a, u, c, r}, "---rr"},
-		"two in a row":    {[]chattemplate.Message{u, c, r, c, r}, "-rrrr"},
-		"answered":        {[]chattemplate.Message{u, c, r, a}, "----"},
-		"gone on from":    {[]chattemplate.Message{u, c, r, u}, "----"},
-		"earlier and now": {[]chattemplate.Message{u, c, r, a, u, c}, "-----r"},
-	} {
-		DropPlain(x.messages, nil)
-		got := ""
-		for _, m := range x.messages {
-			got += (m.Reasoning + "-")[:1]
-		}
-		if got != x.kept {
-			t.Errorf("%s: %s, want %s", name, got, x.kept)
-		}
-	}
-	list := []chattemplate.Message{u, a, u}
-	if DropPlain(list, func(i int) bool { return i == 0 }); list[0].Reasoning != "" || list[1].Reasoning == "" {
-		t.Error("what is not plain was dropped")
 	}
 }
 
