@@ -233,6 +233,8 @@ func TestReferenceTemplates(t *testing.T) {
 		"LFM2.5-Instruct tool_pending":                     noPlace,
 		"ibm-granite-granite-3.3-2B-Instruct tool_result":  noPlace,
 		"ibm-granite-granite-3.3-2B-Instruct tool_pending": noPlace,
+		"moonshotai-Kimi-K2 tool_result":                   "a result has the id that its call has in the prompt",
+		"moonshotai-Kimi-K2 tool_pending":                  "likewise",
 	}
 	same, found, refused := 0, 0, 0
 	for _, name := range names {
@@ -297,5 +299,61 @@ func TestContinues(t *testing.T) {
 	if p := mustRender(t, tmpl, c); p.Continues {
 		t.Errorf("where the reasoning is skipped the prompt ends in the template's words: ...%q",
 			p.Text[max(0, len(p.Text)-60):])
+	}
+}
+
+// Agents send system prompts in the middle of a conversation, two messages of the user in a row, and results in another
+// order than the calls. Every template takes them, and loses nothing.
+func TestTemplatesTakeWhatAgentsSend(t *testing.T) {
+	dir, names := templateNames(t)
+	say := func(role chattemplate.Role, text string) chattemplate.Message {
+		return chattemplate.Message{Role: role, Content: text}
+	}
+	ask, answer := say(chattemplate.User, "Ask."), say(chattemplate.Assistant, "Answer.")
+	later := say(chattemplate.System, "Remember.")
+	result := func(id, text string) chattemplate.Message {
+		return chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: id, Content: text}
+	}
+	call := chattemplate.Message{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{
+		{ID: "one", Name: "add", Arguments: `{"a":1}`}, {ID: "two", Name: "add", Arguments: `{"a":2}`}}}
+	for _, name := range names {
+		tmpl, _ := familyTemplate(t, readTemplate(t, dir, name))
+		render := func(msgs ...chattemplate.Message) string {
+			p, err := tmpl.Render(chattemplate.Conversation{Messages: msgs, Now: time.Unix(0, 0)})
+			if err != nil {
+				return ""
+			}
+			return p.Text
+		}
+		if render(ask, answer, ask) == "" {
+			t.Errorf("%s renders no conversation", name)
+			continue
+		}
+		for what, msgs := range map[string][]chattemplate.Message{
+			"a later prompt":                      {ask, answer, later, say(chattemplate.User, "Then.")},
+			"a prompt at the end":                 {ask, answer, say(chattemplate.User, "Then."), later},
+			"a prompt before a greeting's answer": {answer, later, say(chattemplate.User, "Then.")},
+		} {
+			p := render(msgs...)
+			if what == "a prompt before a greeting's answer" && render(answer, ask) == "" {
+				continue // the template takes no greeting
+			}
+			if !strings.Contains(p, "Remember.") || !strings.Contains(p, "Then.") {
+				t.Errorf("%s, %s: %q", name, what, p)
+			}
+		}
+		if p := render(ask, say(chattemplate.User, "Then.")); !strings.Contains(p, "Ask.") || !strings.Contains(p, "Then.") {
+			t.Errorf("%s, two messages in a row: %q", name, p)
+		}
+		inOrder := render(ask, call, result("one", "first"), result("two", "second"))
+		if swapped := render(ask, call, result("two", "second"), result("one", "first")); swapped != inOrder {
+			t.Errorf("%s, results in another order: %q\nwant %q", name, swapped, inOrder)
+		}
+		if inOrder == "" {
+			continue
+		}
+		if p := render(ask, call, result("one", "first"), result("two", "second"), later); !strings.Contains(p, "Remember.") {
+			t.Errorf("%s, a prompt after results: %q", name, p)
+		}
 	}
 }

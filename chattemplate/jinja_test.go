@@ -99,9 +99,9 @@ func TestTemplateErrors(t *testing.T) {
 	if !errors.As(err, &te) || te.Line != 2 || te.Rendering || te.Hint() == "" || strings.HasSuffix(te.Error(), ".") {
 		t.Errorf("syntax: err = %#v", err)
 	}
-	tmpl := jinjaTemplate(t, "{% for m in messages %}\n\n{% if m.role == 'system' %}{{ raise_exception('No ' + "+
+	tmpl := jinjaTemplate(t, "{% for m in messages %}\n\n{% if m.role == 'assistant' %}{{ raise_exception('No ' + "+
 		"m.content) }}{% endif %}{{ m.content }}{% endfor %}")
-	_, err = tmpl.Render(messages(user("Q"), system("secret")))
+	_, err = tmpl.Render(messages(user("Q"), chattemplate.Message{Role: chattemplate.Assistant, Content: "secret"}))
 	if !errors.As(err, &te) || te.Line != 3 || !te.Rendering || te.Hint() == "" {
 		t.Errorf("raised: err = %#v", err)
 	}

@@ -164,8 +164,8 @@ func TestNativeMessages(t *testing.T) {
 			"<|start|>user<|message|>Q<|end|><|start|>assistant<|channel|>commentary<|message|>P<|end|>" +
 				`<|start|>assistant to=functions.add<|channel|>commentary <|constrain|>json<|message|>{"a":1}<|call|>` +
 				`<|start|>assistant to=functions.sub<|channel|>commentary <|constrain|>json<|message|>{}<|call|>` +
-				"<|start|>functions.sub to=assistant<|channel|>commentary<|message|>x<|end|>" +
-				"<|start|>functions.add to=assistant<|channel|>commentary<|message|>y<|end|>" + open},
+				"<|start|>functions.add to=assistant<|channel|>commentary<|message|>y<|end|>" +
+				"<|start|>functions.sub to=assistant<|channel|>commentary<|message|>x<|end|>" + open},
 		{"results without ids", messages(user("Q"), calls("", add, sub), result("", "x"), result("", "y")),
 			"<|start|>user<|message|>Q<|end|>" +
 				`<|start|>assistant to=functions.add<|channel|>commentary <|constrain|>json<|message|>{"a":1}<|call|>` +

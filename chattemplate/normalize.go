@@ -1,7 +1,9 @@
 package chattemplate
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -54,7 +56,29 @@ func Normalize(c Conversation) (*Conversation, error) {
 			return nil, err
 		}
 	}
+	orderResults(c.Messages)
 	return &c, nil
+}
+
+// orderResults puts the results of a message's calls in the order of the calls. Most templates show no ids, so the model
+// would take the result of one call for another's.
+func orderResults(msgs []Message) {
+	for i := range msgs {
+		calls, results := msgs[i].ToolCalls, msgs[i+1:]
+		if n := slices.IndexFunc(results, func(m Message) bool { return m.Role != ToolRole }); n >= 0 {
+			results = results[:n]
+		}
+		if len(calls) < 2 || slices.ContainsFunc(results, func(m Message) bool { return m.ToolCallID == "" }) {
+			continue
+		}
+		place := func(m Message) int {
+			if n := slices.IndexFunc(calls, func(c ToolCall) bool { return c.ID == m.ToolCallID }); n >= 0 {
+				return n
+			}
+			return len(calls)
+		}
+		slices.SortStableFunc(results, func(a, b Message) int { return cmp.Compare(place(a), place(b)) })
+	}
 }
 
 // NameAdvice says which names [ValidName] accepts.

@@ -18,6 +18,7 @@ const (
 	ProbeValue     = "qzv8lc"
 	ProbeResult    = "qzd6gy"
 	probeSystem    = "qzs4kd"
+	probeID        = "call_0123456789abcdef"
 )
 
 // ProbeTools are the tools in probes.
@@ -45,8 +46,11 @@ type traits struct {
 	noneContent bool
 	// listedTools: without tools the template needs an empty list, because it loops over it.
 	listedTools bool
-	// shortIDs: ids of calls must be nine letters and digits.
-	shortIDs bool
+	// ids is the form of the ids of calls.
+	ids idForm
+	// laterPrompts: a system prompt may come after other messages. usersInRow: two messages of the user may follow each
+	// other.
+	laterPrompts, usersInRow bool
 }
 
 // probeTraits finds the template's traits. A template that fails on every probe gets the usual ones, so that its own
@@ -68,6 +72,11 @@ func (j *Template) probeTraits() traits {
 	t.system = shows(t, probeSystem, nil, Message{Role: System, Content: probeSystem}, ask) ||
 		!shows(t, ProbeUser, nil, ask)
 
+	t.laterPrompts, t.usersInRow = true, true
+	answer, later := Message{Role: Assistant, Content: ProbeAnswer}, Message{Role: System, Content: probeSystem}
+	t.laterPrompts = shows(t, probeSystem, nil, ask, answer, later, ask)
+	t.usersInRow = shows(t, probeSystem, nil, ask, Message{Role: User, Content: probeSystem})
+
 	tools := ProbeTools
 	if t.tools = shows(t, ProbeTool, tools, ask); !t.tools {
 		tools = nil
@@ -82,15 +91,35 @@ func (j *Template) probeTraits() traits {
 	}
 	for _, try := range []traits{
 		{objectArguments: true}, {objectArguments: true, noneContent: true}, {}, {noneContent: true},
-		{objectArguments: true, shortIDs: true}, {shortIDs: true},
+		{objectArguments: true, ids: shortIDs}, {ids: shortIDs},
 	} {
 		try.calls = true
 		try.system, try.typedContent, try.tools, try.listedTools = t.system, t.typedContent, t.tools, t.listedTools
-		if shows(try, ProbeValue, tools, call("call_0123456789abcdef")...) {
+		try.laterPrompts, try.usersInRow = t.laterPrompts, t.usersInRow
+		if shows(try, ProbeValue, tools, call(probeID)...) {
+			if try.ids == givenIDs {
+				try.ids = j.probeIDs(try, call(probeID))
+			}
 			return try
 		}
 	}
 	return t
+}
+
+// probeIDs finds the form of ids in calls of a template that takes any id.
+func (j *Template) probeIDs(t traits, call []Message) idForm {
+	once, _ := j.probe(t, &Conversation{Messages: call})
+	first, second := namedID(ProbeTool, 0), namedID(ProbeTool, 1)
+	if !strings.Contains(once, first) {
+		if strings.Contains(once, probeID) && !strings.Contains(once, ProbeTool) {
+			return namedIDs // the id is the only place for the name
+		}
+		return givenIDs
+	}
+	if twice, _ := j.probe(t, &Conversation{Messages: append(call, call[1:]...)}); strings.Contains(twice, second) {
+		return namedIDs
+	}
+	return turnIDs
 }
 
 // Probe renders a small conversation, with the variables in set, and returns whether the template accepted it. It sets

@@ -2,7 +2,6 @@ package chattemplate
 
 import (
 	"encoding/json"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -131,22 +130,60 @@ func (m *Message) from(part UnseenParts) jinja.Origin {
 // messages returns the list of messages. Leading system prompts are joined, because templates look only at the first
 // message. If the template has no place for a system prompt, the first user message begins with it.
 func (j *Template) messages(c *Conversation) (jinja.Value, error) {
-	prompts := 0
-	for prompts < len(c.Messages) && IsPrompt(c.Messages[prompts].Role) {
-		prompts++
+	prompts, msgs := c.leading(), []Message(nil)
+	for i := range c.Messages {
+		if m := c.Messages[i]; i >= prompts || !IsPrompt(m.Role) {
+			msgs = j.add(msgs, m)
+		}
 	}
-	msgs := c.Messages[prompts:]
-	if prompt := JoinPrompts(c.Messages[:prompts]); prompt != "" {
-		if msgs = withPrompt(msgs, prompt, j.traits.system); AnyUnseen(c.Messages[:prompts], UnseenText) {
+	first := slices.DeleteFunc(slices.Clone(c.Messages[:prompts]), func(m Message) bool { return !IsPrompt(m.Role) })
+	if prompt := JoinPrompts(first); prompt != "" {
+		if msgs = withPrompt(msgs, prompt, j.traits.system); AnyUnseen(first, UnseenText) {
 			msgs[0].Unseen |= UnseenText
 		}
 	}
-	ids := map[string]string{}
+	ids := callIDs{form: j.traits.ids, shown: map[string]string{}}
 	values := make([]jinja.Value, 0, len(msgs))
 	for i := range msgs {
-		values = append(values, j.message(&msgs[i], ids))
+		values = append(values, j.message(&msgs[i], &ids))
 	}
 	return jinja.List(values...), nil
+}
+
+// leading returns how many messages come before the first one of the user. Without one, it is the number of prompts at
+// the start.
+func (c *Conversation) leading() (n int) {
+	if n = slices.IndexFunc(c.Messages, func(m Message) bool { return m.Role == User }); n >= 0 {
+		return n
+	}
+	for n = 0; n < len(c.Messages) && IsPrompt(c.Messages[n].Role); n++ {
+	}
+	return n
+}
+
+// LaterPrompts reports whether a conversation has a system prompt after the user's first message.
+func (c *Conversation) LaterPrompts() bool {
+	return slices.ContainsFunc(c.Messages[c.leading():], func(m Message) bool { return IsPrompt(m.Role) })
+}
+
+// TakesLaterPrompts reports whether the template accepts such prompts. If not, they become marked text of the user.
+func (j *Template) TakesLaterPrompts() bool { return j.traits.laterPrompts }
+
+// add adds a message to those of a conversation, in the order of roles that the template accepts.
+func (j *Template) add(msgs []Message, m Message) []Message {
+	told := IsPrompt(m.Role) && !j.traits.laterPrompts
+	if told {
+		m.Role, m.Content = User, "<system>\n"+m.Content+"\n</system>"
+	}
+	if n := len(msgs); n > 0 && m.Role == User && !j.traits.usersInRow {
+		// After a result, such a template takes only the assistant's next message.
+		if last := &msgs[n-1]; last.Role == User || told && last.Role == ToolRole {
+			last.Content += "\n\n" + m.Content
+			last.Unseen |= m.Unseen
+			return msgs
+		}
+	}
+	return append(msgs, m)
 }
 
 // withPrompt puts a system prompt before the messages, or into the first one.
@@ -163,7 +200,7 @@ func withPrompt(msgs []Message, prompt string, systemRole bool) []Message {
 }
 
 // message returns one message. Its keys and its role are trusted; everything else is outside text.
-func (j *Template) message(m *Message, ids map[string]string) jinja.Value {
+func (j *Template) message(m *Message, ids *callIDs) jinja.Value {
 	role := m.Role
 	if role == Developer {
 		role = System
@@ -187,10 +224,11 @@ func (j *Template) message(m *Message, ids map[string]string) jinja.Value {
 		add("thinking", thought)
 	}
 	if len(calls) > 0 {
+		ids.begin()
 		list := make([]jinja.Value, len(calls))
 		for i, call := range calls {
 			list[i] = jinja.Dict(jinja.Trusted,
-				jinja.Entry{Key: "id", Value: outside(j.callID(call.ID, ids))},
+				jinja.Entry{Key: "id", Value: outside(ids.call(&call))},
 				jinja.Entry{Key: "type", Value: trusted("function")},
 				jinja.Entry{Key: "function", Value: jinja.Dict(jinja.Trusted,
 					jinja.Entry{Key: "name", Value: outside(call.Name)},
@@ -201,7 +239,7 @@ func (j *Template) message(m *Message, ids map[string]string) jinja.Value {
 		add("tool_calls", jinja.List(list...))
 	}
 	if role == ToolRole {
-		add("tool_call_id", outside(j.callID(m.ToolCallID, ids)))
+		add("tool_call_id", outside(ids.result(m)))
 		add("name", outside(m.ToolName))
 	} else if m.Name != "" {
 		add("name", outside(m.Name))
@@ -230,20 +268,6 @@ func (j *Template) arguments(text string, from jinja.Origin) jinja.Value {
 		}
 	}
 	return jinja.String(jinja.NewText(text, from))
-}
-
-// callID returns the id to show for id: id itself, or a short one if the template accepts only nine letters and digits.
-// Equal ids stay equal.
-func (j *Template) callID(id string, ids map[string]string) string {
-	if !j.traits.shortIDs {
-		return id
-	}
-	short, ok := ids[id]
-	if !ok {
-		short = fmt.Sprintf("call%05d", (len(ids)+1)%100_000)
-		ids[id] = short
-	}
-	return short
 }
 
 // callsText writes calls as text, for templates that have no place for them.

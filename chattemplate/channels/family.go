@@ -88,6 +88,7 @@ func (f *Family) About() family.About {
 	return family.About{
 		Reasoning: "harmony channels", MarksReasoning: true, Tools: f.template == nil || f.template.ShowsTools(), Calls: true,
 		WholeArguments: true, ForbidsCalls: true, LooseReasoning: true,
+		LaterPrompts: f.template == nil || f.template.TakesLaterPrompts(),
 	}
 }
 

@@ -57,6 +57,8 @@ type About struct {
 	WholeArguments bool
 	// ForbidsCalls says that the model can be shown tools and kept from calling them.
 	ForbidsCalls bool
+	// LaterPrompts says that a system prompt may come after other messages. Otherwise it becomes marked text of the user.
+	LaterPrompts bool
 	// LooseReasoning says that the model sometimes reasons between the markers of strategy markers, although its format
 	// has a place for reasoning.
 	LooseReasoning bool

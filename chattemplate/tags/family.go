@@ -97,6 +97,7 @@ func (f *Family) About() family.About {
 	about := family.About{
 		Reasoning:      "not marked by the model; strategies markers and posthoc",
 		MarksReasoning: f.format.Open != "", Tools: f.format.Tools, Calls: f.format.Tools && f.format.Calls != nil,
+		LaterPrompts: f.template != nil && f.template.TakesLaterPrompts(),
 	}
 	if about.MarksReasoning {
 		about.Reasoning = fmt.Sprintf("between %s and %s", f.format.Open, f.format.Close)

@@ -42,9 +42,7 @@ type assembler struct {
 	values []contract.Carried
 	sealed bool
 	opener *opener
-	// plain lists the messages whose reasoning a client sent as plain text.
-	plain []int
-	calls map[string]bool
+	calls  map[string]bool
 }
 
 // messages returns the messages of a conversation, with its sealed values opened.
@@ -66,11 +64,7 @@ func messages(entries []entry, o *opener) ([]chattemplate.Message, error) {
 			return nil, err
 		}
 	}
-	if err := a.flush(); err != nil {
-		return nil, err
-	}
-	wire.DropPlain(a.messages, func(i int) bool { return slices.Contains(a.plain, i) })
-	return a.messages, nil
+	return a.messages, a.flush()
 }
 
 // flush ends the assistant's message. It opens the sealed values, because now the calls are known.
@@ -83,9 +77,6 @@ func (a *assembler) flush() (err error) {
 		}
 	}
 	if t != nil && (t.Content != "" || t.Reasoning != "" || t.Preamble != "" || len(t.ToolCalls) > 0) {
-		if t.Reasoning != "" && !a.sealed {
-			a.plain = append(a.plain, len(a.messages))
-		}
 		a.messages = append(a.messages, *t)
 	}
 	a.sealed = false
@@ -164,9 +155,10 @@ func (a *assembler) call(c *FunctionCall) {
 	if c.Type == typeCustom {
 		arguments = contract.FreeInput(arguments)
 	}
-	t.ToolCalls = append(t.ToolCalls, chattemplate.ToolCall{
-		ID: c.CallID, Name: fullName(c.Namespace, c.Name), Arguments: arguments,
-	})
+	call := chattemplate.ToolCall{ID: c.CallID, Name: fullName(c.Namespace, c.Name), Arguments: arguments}
+	if !slices.Contains(t.ToolCalls, call) { // some clients send a call of an earlier response again
+		t.ToolCalls = append(t.ToolCalls, call)
+	}
 	a.calls[c.CallID] = true
 }
 

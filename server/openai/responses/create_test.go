@@ -2,8 +2,10 @@ package responses
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -317,6 +319,31 @@ func TestNamespaces(t *testing.T) {
 		{"tools": []any{object{"type": "namespace", "tools": []any{read}}}}, {"tools": []any{group, group}},
 	} {
 		f.refused(t, "POST", "/v1/responses", body(t, refused), 400)
+	}
+}
+
+// Items of an earlier response that are sent again, with or without their ids, count once.
+func TestItemsOfAChainCountOnce(t *testing.T) {
+	call := fake.Reply{After: wiretest.Ask("Call it."), Say: wiretest.Call(thoughts, "", "look", `{"at":4}`)}
+	f := start(t, Config{}, fake.Config{}, call)
+	tools := []any{object{"type": "function", "name": "look"}}
+	first := f.post(t, body(t, object{"input": "Call it.", "tools": tools, "include": []any{"reasoning.encrypted_content"}}))
+	output := first["output"].([]any)
+	called := output[len(output)-1].(object)
+	result := object{"type": "function_call_output", "call_id": called["call_id"], "output": "five"}
+	bare := maps.Clone(called)
+	delete(bare, "id")
+	prompts := map[string]string{}
+	for name, input := range map[string][]any{
+		"once": {result}, "with its id": {called, result}, "without an id": {bare, result},
+		"with its reasoning": append(slices.Clone(output), result),
+	} {
+		prompts[name] = f.prompt(t, object{"input": input, "tools": tools, "previous_response_id": first["id"]})
+	}
+	for name, p := range prompts {
+		if p != prompts["once"] || !strings.Contains(p, "five") {
+			t.Errorf("%s: %q\nwant %q", name, p, prompts["once"])
+		}
 	}
 }
 

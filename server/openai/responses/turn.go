@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -165,6 +166,17 @@ func (t *turn) history() []entry {
 	return entries
 }
 
+// unrepeated returns the items of the request without those of earlier responses, which some clients send again.
+func (t *turn) unrepeated() []entry {
+	known := map[string]bool{"": false}
+	for _, r := range t.chain {
+		for item := range r.items() {
+			known[idOf(item)] = idOf(item) != ""
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(t.asked.items), func(e entry) bool { return known[idOf(e.item)] })
+}
+
 // conversation identifies the conversation by the first response of the chain. Without previous_response_id the client
 // sends the whole conversation, and it has no id.
 func (t *turn) conversation() seal.Conversation {
@@ -177,7 +189,7 @@ func (t *turn) conversation() seal.Conversation {
 // assemble makes the request for the model and describes it in the response.
 func (t *turn) assemble(ctx context.Context) error {
 	q := t.asked
-	entries := append(t.history(), q.items...)
+	entries := append(t.history(), t.unrepeated()...)
 	t.home = seal.Scope{Principal: t.principal.ID, Model: contract.WeightsOf(t.model), Conversation: t.conversation()}
 	restorer := contract.NewRestorer(t.api.cfg.Seal, t.home, t.api.cfg.StrictSeal)
 	said, err := messages(entries, &opener{restorer, t.home.Model})
