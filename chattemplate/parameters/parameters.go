@@ -68,40 +68,26 @@ func Members(object json.RawMessage) ([]Property, error) {
 	return out, nil
 }
 
+// None reports whether a function has no parameters: it has no schema, or one that lists no property and says nothing
+// else of them.
+func None(schema json.RawMessage) bool {
+	if s := string(bytes.TrimSpace(schema)); s == "" || s == "null" {
+		return true
+	}
+	listed, properties, required := plainObject(schema)
+	return listed && len(properties)+len(required) == 0
+}
+
 // Plain returns a simple form for the arguments of a function that is not strict: objects with the names, types and
-// choices of its parameters, in any order. It returns the zero Source if the schema has no properties or says more than
-// such a form can express. Then any object is allowed.
+// choices of its parameters, in any order. Without parameters that is the empty object, because models invent some
+// otherwise. It returns the zero Source if the schema does not list the properties or says more than such a form can
+// express. Then any object is allowed.
 func Plain(schema json.RawMessage) grammar.Source {
 	var none grammar.Source
-	top, err := Members(schema)
-	if err != nil {
-		return none
+	if None(schema) {
+		return grammar.JSONSchema([]byte(`{"type": "object", "additionalProperties": false}`))
 	}
-	var properties []Property
-	var required []string
-	for _, m := range top {
-		switch m.Name {
-		case "properties":
-			if properties, err = Members(m.Schema); err != nil {
-				return none
-			}
-		case "required":
-			if json.Unmarshal(m.Schema, &required) != nil {
-				return none
-			}
-		case "type":
-			if string(m.Schema) != `"object"` {
-				return none
-			}
-		case "additionalProperties":
-			if string(m.Schema) != "false" {
-				return none
-			}
-		case "$defs", "definitions", "description", "title", "$schema", "$id", "$comment":
-		default:
-			return none
-		}
-	}
+	_, properties, required := plainObject(schema)
 	if len(properties) == 0 || len(properties) > grammar.MaxMembers {
 		return none
 	}
@@ -118,6 +104,37 @@ func Plain(schema json.RawMessage) grammar.Source {
 		return none // it requires a parameter that it does not describe
 	}
 	return grammar.Members(fields...)
+}
+
+// plainObject returns the properties of a schema and the names of those that are required. listed is false if the schema
+// has no list of properties, or says more of objects than that.
+func plainObject(schema json.RawMessage) (listed bool, properties []Property, required []string) {
+	top, err := Members(schema)
+	if err != nil {
+		return false, nil, nil
+	}
+	for _, m := range top {
+		ok := true
+		switch m.Name {
+		case "properties":
+			listed = true
+			properties, err = Members(m.Schema)
+			ok = err == nil
+		case "required":
+			ok = json.Unmarshal(m.Schema, &required) == nil
+		case "type":
+			ok = string(m.Schema) == `"object"`
+		case "additionalProperties":
+			ok = string(m.Schema) == "false"
+		case "$defs", "definitions", "description", "title", "$schema", "$id", "$comment":
+		default:
+			ok = false
+		}
+		if !ok {
+			return false, nil, nil
+		}
+	}
+	return listed, properties, required
 }
 
 // plainValue returns the form of a parameter by its type and its choices. If these contradict each other, or null is

@@ -165,6 +165,8 @@ func (f *callForm) call(tool chattemplate.Tool) (grammar.Source, error) {
 		parts = append(parts, params...)
 	case tool.Strict && len(tool.Parameters) > 0:
 		parts = append(parts, grammar.JSONSchema(parameters.AsObject(tool.Parameters)))
+	case parameters.None(tool.Parameters):
+		parts = append(parts, parameters.Plain(tool.Parameters))
 	default:
 		parts = append(parts, grammar.AnyObject())
 	}
