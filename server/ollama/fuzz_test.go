@@ -2,7 +2,6 @@ package ollama
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 	"testing"
 
@@ -76,20 +75,19 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzCall checks that the arguments of a call are always an object, and come back as the model wrote them.
+// FuzzCall checks that the arguments of a call are always an object.
 func FuzzCall(f *testing.F) {
 	for _, s := range []string{"", " ", "{}", `{"a":1}`, `{"a":`, "[]", "\xff", `"a"`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, arguments string) {
-		c := callOf(reasoning.Call{ID: "id", Name: "f"}, arguments)
-		var object map[string]any
-		if err := json.Unmarshal(c.Function.Arguments, &object); err != nil &&
-			!errors.As(err, new(*json.UnmarshalTypeError)) {
-			t.Fatalf("%q becomes %s", arguments, c.Function.Arguments)
+		c, ok := callOf(reasoning.Call{ID: "id", Name: "f"}, arguments)
+		if !ok {
+			return
 		}
-		if c.Function.RawArguments != "" && argumentsOf(&c.Function) != arguments {
-			t.Fatalf("%q comes back as %q", arguments, argumentsOf(&c.Function))
+		var object map[string]any
+		if err := json.Unmarshal(c.Function.Arguments, &object); err != nil {
+			t.Fatalf("%q becomes %s", arguments, c.Function.Arguments)
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package ollama
 
 import (
-	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -54,8 +53,6 @@ type ToolCallFunction struct {
 	Name string `json:"name" api:"required"`
 	// The arguments, an object. Requests may also have a string; answers never do.
 	Arguments json.RawMessage `json:"arguments" api:"{}|string"`
-	// What the model wrote if it is not an object. `arguments` is then empty.
-	RawArguments string `json:"raw_arguments,omitempty"`
 }
 
 // Tool is a function that the model may call.
@@ -107,7 +104,7 @@ func (p *prompt) history(list []json.RawMessage) error {
 			m.Reasoning = in.Thinking
 			for _, c := range in.ToolCalls {
 				m.ToolCalls = append(m.ToolCalls, chattemplate.ToolCall{ID: c.ID, Name: c.Function.Name,
-					Arguments: argumentsOf(&c.Function)})
+					Arguments: contract.Arguments(c.Function.Arguments)})
 			}
 			if len(m.ToolCalls) > 0 {
 				m.Preamble, m.Content = m.Content, ""
@@ -121,17 +118,9 @@ func (p *prompt) history(list []json.RawMessage) error {
 	return err
 }
 
-// argumentsOf returns the arguments of a call in a request as the model wrote them. OpenAI's clients send a string.
-func argumentsOf(f *ToolCallFunction) string {
-	return cmp.Or(f.RawArguments, contract.Arguments(f.Arguments))
-}
-
-// callOf returns a call for an answer.
-func callOf(call reasoning.Call, arguments string) ToolCall {
-	c := ToolCall{ID: call.ID, Function: ToolCallFunction{Index: call.Index, Name: call.Name}}
-	var ok bool
-	if c.Function.Arguments, ok = contract.Object(arguments); !ok {
-		c.Function.Arguments, c.Function.RawArguments = json.RawMessage("{}"), arguments
-	}
-	return c
+// callOf returns a call for an answer. ok is false if its arguments are no object: this API has no place for them.
+func callOf(call reasoning.Call, arguments string) (c ToolCall, ok bool) {
+	c = ToolCall{ID: call.ID, Function: ToolCallFunction{Index: call.Index, Name: call.Name}}
+	c.Function.Arguments, ok = contract.Object(arguments)
+	return c, ok
 }

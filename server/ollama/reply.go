@@ -135,7 +135,7 @@ func (r *reply) Push(_ int, e *reasoning.Event) error {
 		r.delta(e)
 	case reasoning.SegmentEnd:
 		if call {
-			r.say(Message{ToolCalls: []ToolCall{callOf(r.call, r.arguments.String())}}, nil)
+			r.called()
 		}
 	default:
 		if r.Note(e); e.Kind == reasoning.Done {
@@ -159,12 +159,29 @@ func (r *reply) delta(e *reasoning.Event) {
 	case reasoning.ToolCall:
 		r.arguments.WriteString(e.Text)
 	case reasoning.Preamble, reasoning.Answer:
-		if r.spoken != e.Segment && r.spoken != reasoning.Header {
-			r.say(Message{Content: "\n\n"}, nil) // the preamble and the answer are separate paragraphs
-		}
-		r.spoken = e.Segment
+		r.paragraph(e.Segment)
 		r.say(Message{Content: e.Text}, e.Logprobs)
 	}
+}
+
+// paragraph separates the texts of different segments.
+func (r *reply) paragraph(s reasoning.Segment) {
+	if r.spoken != s && r.spoken != reasoning.Header {
+		r.say(Message{Content: "\n\n"}, nil)
+	}
+	r.spoken = s
+}
+
+// called adds the call that has ended. What cannot be a call of this API stays in sight as text, because clients would
+// run a call without its arguments.
+func (r *reply) called() {
+	text := r.arguments.String()
+	if c, ok := callOf(r.call, text); ok {
+		r.say(Message{ToolCalls: []ToolCall{c}}, nil)
+		return
+	}
+	r.paragraph(reasoning.ToolCall)
+	r.say(Message{Content: r.call.Name + " " + text}, nil)
 }
 
 // say adds a part of the answer.
