@@ -68,3 +68,37 @@ func TestJSONIsTheFormOfAnswers(t *testing.T) {
 		t.Error("no command takes RUNNER_JSON")
 	}
 }
+
+// --no-reasoning hides what a setting shows, and excludes the flag that shows it.
+func TestNoReasoning(t *testing.T) {
+	s, err := settings.Read("", []string{"RUNNER_REASONING=full"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args      []string
+		shown     string
+		excluding bool
+	}{
+		{nil, "full", false},
+		{[]string{"--no-reasoning"}, "none", false},
+		{[]string{"--no-reasoning", "--reasoning", "full"}, "full", true},
+	} {
+		run, _, err := scripted().rootCommand().Find([]string{"run"})
+		if err == nil {
+			err = run.ParseFlags(c.args)
+		}
+		if err == nil {
+			_, err = s.Apply(run)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if shown := run.Flags().Lookup("reasoning").Value.String(); shown != c.shown {
+			t.Errorf("%q: shows %s, want %s", c.args, shown, c.shown)
+		}
+		if err := flags.Check(run); (err != nil) != c.excluding {
+			t.Errorf("%q: %v", c.args, err)
+		}
+	}
+}

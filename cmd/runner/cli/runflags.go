@@ -107,8 +107,10 @@ func systemFlag(text *string) flags.Table {
 func (o *runOptions) reasoningFlags() flags.Table {
 	r := &o.request
 	return flags.List(
-		VisibilityFlag("reasoning", &r.Visibility, reasoning.VisibilityNone,
-			"how much reasoning is shown", flags.Short("r"), flags.Common),
+		flags.OneOf(
+			VisibilityFlag("reasoning", &r.Visibility, reasoning.VisibilityNone,
+				"how much reasoning is shown", flags.Short("r"), flags.Common),
+			flags.Switch("no-reasoning", new(bool), "the same as --reasoning none", flags.CommandLine)),
 		flags.Choice("reasoning-effort", &r.Effort, reasoning.EffortDefault, effortNames()[1:], efforts,
 			"how much the model reasons (default: the model's own)", flags.Common),
 		flags.Int("reasoning-budget", &r.Budget, 0, 0, math.MaxInt,
