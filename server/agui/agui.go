@@ -74,7 +74,7 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) error {
 		return NewEncoder(EncoderConfig{
 			ThreadID: input.ThreadID, RunID: input.RunID, ParentRunID: input.ParentRunID, ProtocolVersion: input.ProtocolVersion,
 			Model: m.Card().Name, Form: p.form, Warnings: append(p.warnings, warnings...), Clock: a.cfg.Clock,
-			NewID: a.cfg.NewID,
+			NewID: a.cfg.NewID, Interrupts: input.ForwardedProps.Interrupts,
 		}, func(event any) error { return to.Send("", event) })
 	})
 }

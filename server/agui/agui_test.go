@@ -570,7 +570,7 @@ func TestRefused(t *testing.T) {
 		{`{"threadId":"t","runId":"r"}`, 400, "messages"}, {input(""), 400, "messages"}, {`{"threadId":7}`, 400, "threadId"},
 		{strings.Replace(input("", ask), `"thread"`, `"`+long+`"`, 1), 400, "threadId"},
 		{input(`,"parentRunId":"`+long+`"`, ask), 400, "parentRunId"},
-		{input(`,"resume":[{"interruptId":"i","status":"resolved"}]`, ask), 400, "resume"},
+		{input(`,"resume":[{"interruptId":"i","status":"resolved"}]`, ask), 400, "resume[0].interruptId"},
 		{input("", `{"role":"user","content":"a"}`), 400, "messages[0].id"},
 		{input("", `{"id":"1","role":"robot","content":"a"}`), 400, "messages[0].role"},
 		{input("", `{"id":"1","role":"user"}`), 400, "messages[0].content"},
@@ -731,4 +731,70 @@ func FuzzDecode(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// Calls interrupt a run if the client wants that, and resume answers all of them.
+func TestInterrupts(t *testing.T) {
+	s := serve(t, fake.Config{}, wiretest.Anyone(),
+		fake.Reply{After: wiretest.Ask("look"), Say: wiretest.Call(canary, "", "get", `{"a": 1}`)},
+		fake.Reply{After: wiretest.Ask("both"), Say: wiretest.Call(canary, "", "get", `{"a": 2}`)})
+	asked := tool + props(`"interrupts":true`)
+	c, body := s.run(t, input(asked, user("look")))
+	var ids []string
+	for id := range c.arguments {
+		ids = append(ids, id)
+	}
+	if len(ids) != 1 || !reflect.DeepEqual(c.last.Outcome, &Outcome{Type: "interrupt",
+		Interrupts: []Interrupt{{ids[0], "tool_call", ids[0]}}}) {
+		t.Fatalf("%s", body)
+	}
+	for _, r := range []struct{ entries, result, wrong string }{
+		{`{"interruptId":%q,"status":"resolved","payload":"two\nlines"}`, "two\nlines", ""},
+		{`{"interruptId":%q,"status":"resolved","payload":{"approved":false}}`, `{"approved":false}`, ""},
+		{`{"interruptId":%q,"status":"cancelled"}`, "Error: the user cancelled the call", ""},
+		{`{"interruptId":%[1]q,"status":"cancelled"},{"interruptId":%[1]q,"status":"cancelled"}`, "", "resume[1].interruptId"},
+		{`{"interruptId":%q,"status":"expired"}`, "", "resume[0].status"},
+	} {
+		more := fmt.Sprintf(asked+`,"resume":[`+r.entries+`]`, ids[0])
+		status, body := s.post(t, input(more, append([]string{user("look")}, c.history()...)...))
+		if r.wrong != "" {
+			if status != http.StatusBadRequest || !strings.Contains(body, r.wrong) {
+				t.Errorf("%s: %d: %s", r.entries, status, body)
+			}
+			continue
+		}
+		told := s.Last().Messages
+		last := told[len(told)-1]
+		if status != http.StatusOK || last.Role != chattemplate.ToolRole || last.ToolCallID != ids[0] ||
+			last.Content != r.result {
+			t.Errorf("%s: %d: %+v", r.entries, status, last)
+		}
+	}
+	two := `{"id":"a","role":"assistant","toolCalls":[{"id":"c1","type":"function","function":{"name":"get",` +
+		`"arguments":"{}"}},{"id":"c2","type":"function","function":{"name":"get","arguments":"{}"}}]}`
+	status, body := s.post(t, input(tool+`,"resume":[{"interruptId":"c1","status":"cancelled"}]`, user("look"), two))
+	if status != http.StatusBadRequest || !strings.Contains(body, "all calls") {
+		t.Errorf("%d: %s", status, body)
+	}
+}
+
+// Parts of results that are not text become a note, so that a client can send its history again. In the last message
+// of the user they are refused.
+func TestResultsAsParts(t *testing.T) {
+	s := serve(t, fake.Config{}, wiretest.Anyone())
+	image := `{"type":"image","source":{"type":"url","value":"https://example.com/x.png"}}`
+	call := `{"id":"a","role":"assistant","toolCalls":[{"id":"c1","type":"function","function":{"name":"get","arguments":"{}"}}]}`
+	result := `{"id":"t","role":"tool","toolCallId":"c1","content":[{"type":"text","id":"p","text":"one","metadata":{"a":1}},` +
+		image + `]}`
+	c, body := s.run(t, input(tool, user("look"), call, result))
+	told := s.Last().Messages
+	if got := told[len(told)-1].Content; got != "one\n\n[image: left out, because only text can be read here]" {
+		t.Errorf("the result is %q", got)
+	}
+	if !strings.Contains(body, contract.CodeMediaSkipped) {
+		t.Errorf("no warning: %+v\n%s", c.last, body)
+	}
+	if _, body := s.run(t, input(tool, user("look"), call, `{"id":"t","role":"tool","toolCallId":"c1","content":[]}`)); body == "" {
+		t.Error("an empty list of parts is refused")
+	}
 }

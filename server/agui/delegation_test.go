@@ -43,7 +43,8 @@ func TestSpecialistsAreSubagents(t *testing.T) {
 			cfg := config(FormStandard)
 			cfg.ProtocolVersion = version
 			enc := NewEncoder(cfg, f.send)
-			events := append([]reasoning.Event{{Kind: reasoning.Started, Info: &reasoning.Info{}}},
+			events := append([]reasoning.Event{{Kind: reasoning.Started,
+				Info: &reasoning.Info{Visibility: reasoning.VisibilityFull}}},
 				subagentEvents("d1", outcome)...)
 			for i := range events {
 				if err := enc.Push(0, &events[i]); err != nil {

@@ -4,9 +4,10 @@
 // The package decodes RunAgentInput into [generation.Request] and encodes events as server-sent events. It generates
 // nothing, keeps nothing between requests and checks no API keys. Tools belong to the client: a turn that calls
 // some ends, and lists the calls that wait for the client. Specialists (package delegation) are subagents with
-// messages of their own, for clients that say that they speak 1.0. There are no interrupts, so nothing can be
-// resumed. The client's state and context are in the system prompt for the model to read; the model does not change
-// them. Only text can be read.
+// messages of their own, for clients that say that they speak 1.0. With the option interrupts a turn with calls ends
+// with an interrupt for each call, whose id is that of the call, and the next request answers them in resume. Nothing
+// else interrupts a run. The client's state and context are in the system prompt for the model to read; the model does
+// not change them. Only text can be read. Other parts of results, and of messages before the last, become a note.
 //
 // # Reasoning
 //
@@ -23,7 +24,8 @@
 // which waits for it. If no summary comes, nothing waits, and a warning says so.
 //
 // A run has one message of each kind: reasoning, the text before calls, and the answer. A message that continues after
-// something else is opened again under its id. No two kinds share a message.
+// something else is opened again under its id. No two kinds share a message. None begins with blank lines, and there is
+// no message for reasoning of blank lines alone.
 //
 // chunks sends REASONING_MESSAGE_CHUNK instead of the three events of a reasoning message. legacy_thinking sends the
 // THINKING_* events of clients up to 0.0.45. The list of waiting calls is sent only to clients that say which version
@@ -51,5 +53,6 @@
 // the run with the status and the body. RUN_ERROR makes its runAgent resolve, so a client that does not listen for
 // the event takes the run for a success. RUN_ERROR has only two uses: for a sealed value that Config.StrictSeal
 // refuses, as the only event, because a client can continue without the value; and for an error after the run has
-// started. A stream ends with exactly one RUN_FINISHED or RUN_ERROR.
+// started. A run that was cancelled ends with RUN_FINISHED and the outcome cancelled, for clients of 1.0. A stream ends
+// with exactly one RUN_FINISHED or RUN_ERROR.
 package agui

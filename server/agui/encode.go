@@ -1,6 +1,7 @@
 package agui
 
 import (
+	"strings"
 	"time"
 
 	"runner/reasoning"
@@ -36,6 +37,8 @@ type EncoderConfig struct {
 	// Model is the model's name.
 	Model string
 	Form  Form
+	// Interrupts says that calls end the run with the outcome interrupt.
+	Interrupts bool
 	// Warnings are about the request.
 	Warnings []wire.Warning
 	// Clock gives the timestamps.
@@ -50,6 +53,8 @@ type EncoderConfig struct {
 // answer waits for it.
 //
 // Hidden reasoning that the run marks ([generation.Request.Phases]) shows as REASONING_START and REASONING_END.
+//
+// A message of reasoning begins with its first text, so none is empty, and no message begins with blank lines.
 //
 // A sealed value stands in the message of its reasoning or of the summary, which is open then. Without these it stands
 // in the assistant's next message. Calls carry it too, because some clients keep nothing else. If nothing follows, an
@@ -77,8 +82,15 @@ type Encoder struct {
 	// parent is the message that the calls belong to. bare says that the open call has no arguments yet.
 	parent string
 	bare   bool
-	// thinking is the kind of the open message of reasoning; Header if none is open.
+	// thinking is the kind of the open stretch of reasoning that is shown; Header if there is none. begun says that its
+	// message is open, which is so from its first text on. said has the ids of the messages with text.
 	thinking reasoning.Segment
+	begun    bool
+	said     map[string]bool
+	// parts end the open segments, by kind; another kind of event means that none is open. active is the id of the open
+	// specialist.
+	parts  [reasoning.Answer + 1]reasoning.Event
+	active string
 	// sealed has the values so far, joined. unsent says that no message has the last one yet.
 	sealed string
 	unsent bool
@@ -87,7 +99,7 @@ type Encoder struct {
 // NewEncoder returns an encoder. send gets each event, which is valid until send returns. After its first error it gets
 // no more.
 func NewEncoder(cfg EncoderConfig, send func(event any) error) *Encoder {
-	e := &Encoder{cfg: cfg, out: send}
+	e := &Encoder{cfg: cfg, out: send, said: map[string]bool{}}
 	e.To = e.push
 	return e
 }
@@ -138,8 +150,10 @@ func (e *Encoder) delegated(ev *reasoning.Event) {
 		return
 	}
 	event := Event{Type: "SUBAGENT_FINISHED", SubagentRunID: ev.Delegation.ID, Outcome: &Outcome{Type: "success"}}
+	e.active = ""
 	switch {
 	case ev.Kind == reasoning.DelegationStart:
+		e.active = ev.Delegation.ID
 		event = Event{Type: "SUBAGENT_STARTED", SubagentRunID: ev.Delegation.ID, Name: "specialist"}
 	case ev.Delegation.Outcome == reasoning.DelegationFailed:
 		event = Event{Type: "SUBAGENT_ERROR", SubagentRunID: ev.Delegation.ID, Code: "delegation_failed",
@@ -175,12 +189,15 @@ func (e *Encoder) segment(ev *reasoning.Event) {
 	}
 	switch ev.Kind {
 	case reasoning.SegmentStart:
+		e.parts[ev.Segment] = *ev
+		e.parts[ev.Segment].Kind = reasoning.SegmentEnd
 		e.open(ev)
 	case reasoning.SegmentDelta:
 		e.delta(ev)
 	case reasoning.Sealed:
 		e.seal(ev.Text)
 	default:
+		e.parts[ev.Segment].Kind = reasoning.Started
 		e.close(ev)
 	}
 	e.specialist = ""
@@ -241,21 +258,31 @@ func (e *Encoder) open(ev *reasoning.Event) {
 }
 
 func (e *Encoder) delta(ev *reasoning.Event) {
-	switch ev.Segment {
-	case reasoning.Reasoning, reasoning.Summary:
-		e.say(Event{Type: contents[e.cfg.Form], MessageID: e.message(ev.Segment)}, ev.Text)
-	case reasoning.Preamble, reasoning.Answer:
-		e.say(Event{Type: "TEXT_MESSAGE_CONTENT", MessageID: e.message(ev.Segment)}, ev.Text)
-	case reasoning.ToolCall:
+	if ev.Segment == reasoning.ToolCall {
 		e.bare = false
 		e.say(Event{Type: "TOOL_CALL_ARGS", ToolCallID: ev.Call.ID}, ev.Text)
+		return
 	}
+	id, text, kind := e.message(ev.Segment), ev.Text, "TEXT_MESSAGE_CONTENT"
+	if !e.said[id] {
+		if text = strings.TrimLeft(text, "\r\n"); text == "" {
+			return
+		}
+		e.said[id] = true
+	}
+	if e.thinking == ev.Segment {
+		e.begin(id)
+		kind = contents[e.cfg.Form]
+	}
+	e.say(Event{Type: kind, MessageID: id}, text)
 }
 
 func (e *Encoder) close(ev *reasoning.Event) {
 	switch ev.Segment {
 	case reasoning.Summary:
-		e.carry("message", e.message(ev.Segment))
+		if e.begun {
+			e.carry("message", e.message(ev.Segment))
+		}
 		e.closeThoughts(ev.Segment)
 	case reasoning.Reasoning:
 		e.closeThoughts(ev.Segment)
@@ -278,33 +305,38 @@ var (
 	spanEnd   = [...]string{"REASONING_END", "REASONING_END", "THINKING_END"}
 )
 
-// openThoughts begins a stretch of reasoning, with a message unless it is hidden.
+// openThoughts begins a stretch of reasoning. If it is shown, its first text begins a message.
 func (e *Encoder) openThoughts(of reasoning.Segment, shown bool) {
-	id := e.message(of)
-	e.send(Event{Type: spanStart[e.cfg.Form], MessageID: id})
-	if !shown {
-		return
+	e.send(Event{Type: spanStart[e.cfg.Form], MessageID: e.message(of)})
+	if shown {
+		e.thinking = of
 	}
-	e.thinking = of
-	switch e.cfg.Form {
-	case FormStandard:
+}
+
+// begin begins the message of the open stretch of reasoning, unless it is open.
+func (e *Encoder) begin(id string) {
+	switch {
+	case e.begun:
+	case e.cfg.Form == FormStandard:
 		e.send(Event{Type: "REASONING_MESSAGE_START", MessageID: id, Role: "reasoning"})
-	case FormLegacy:
+	case e.cfg.Form == FormLegacy:
 		e.send(Event{Type: "THINKING_TEXT_MESSAGE_START", MessageID: id})
 	}
+	e.begun = true
 }
 
 // closeThoughts ends a stretch of reasoning.
 func (e *Encoder) closeThoughts(of reasoning.Segment) {
 	id := e.message(of)
 	if e.thinking == of {
-		e.thinking = reasoning.Header
-		switch e.cfg.Form {
-		case FormStandard:
+		switch {
+		case !e.begun:
+		case e.cfg.Form == FormStandard:
 			e.send(Event{Type: "REASONING_MESSAGE_END", MessageID: id})
-		case FormLegacy:
+		case e.cfg.Form == FormLegacy:
 			e.send(Event{Type: "THINKING_TEXT_MESSAGE_END", MessageID: id})
 		}
+		e.thinking, e.begun = reasoning.Header, false
 	}
 	e.send(Event{Type: spanEnd[e.cfg.Form], MessageID: id})
 }
@@ -312,7 +344,7 @@ func (e *Encoder) closeThoughts(of reasoning.Segment) {
 // seal takes a sealed value. The message of its reasoning gets it at once, if there is one.
 func (e *Encoder) seal(value string) {
 	e.sealed, e.unsent = seal.Join(e.sealed, value), true
-	if e.thinking == reasoning.Reasoning {
+	if e.begun && e.thinking == reasoning.Reasoning {
 		e.carry("message", e.message(reasoning.Reasoning))
 	}
 }

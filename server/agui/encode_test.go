@@ -131,6 +131,11 @@ func TestGolden(t *testing.T) {
 		"chunked_missing": {FormChunked, summary(stop, hiddenSealed, answer[:2], settled, answer[2:])},
 		"chunked_posthoc": {FormChunked, summary(stop, answer[:1], settled, answer[1:], posthoc)},
 		"legacy":          {FormLegacy, wiretest.Run(stop, thoughts, answer)},
+		"blank": {FormStandard, wiretest.Run(stop, wiretest.Carried("sealed", wiretest.Segment(reasoning.Reasoning, "\n", "\n\n")),
+			wiretest.Segment(reasoning.Answer, "\n", "\n4", "\n\n"))},
+		"blank_before":  {FormStandard, wiretest.Run(stop, wiretest.Segment(reasoning.Reasoning, "\r\n\ntwo", "\n\ntwo"), answer)},
+		"blank_chunked": {FormChunked, wiretest.Run(stop, wiretest.Segment(reasoning.Reasoning, "\n"), answer)},
+		"blank_legacy":  {FormLegacy, wiretest.Run(stop, wiretest.Segment(reasoning.Reasoning, "\n"), answer)},
 		"empty": {FormStandard, wiretest.Run(reasoning.Result{Finish: reasoning.FinishLength,
 			ReasoningUnavailable: true, Score: &score})},
 		"rationale": {FormStandard, wiretest.Run(tools, wiretest.CallSegment(0, "get", "{}"), []reasoning.Event{
@@ -175,6 +180,43 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// A run that is cancelled anywhere ends with that outcome and leaves nothing open. Clients before 1.0 get an error.
+func TestCancelledRuns(t *testing.T) {
+	id := &reasoning.Delegation{ID: "d1"}
+	events := wiretest.Run(reasoning.Result{}, []reasoning.Event{{Kind: reasoning.DelegationStart, Delegation: id}},
+		wiretest.Segment(reasoning.Reasoning, "\n", "two"), []reasoning.Event{{Kind: reasoning.DelegationEnd, Delegation: id}},
+		wiretest.Segment(reasoning.Preamble, "I look."), wiretest.CallSegment(0, "get", `{"a"`, `:1}`),
+		wiretest.Segment(reasoning.Answer, "4"))
+	for n := range len(events) - 1 {
+		for _, form := range []Form{FormStandard, FormChunked, FormLegacy} {
+			for version, last := range map[string]string{"1.0": "RUN_FINISHED", "": "RUN_ERROR"} {
+				var f frames
+				cfg := config(form)
+				cfg.ProtocolVersion = version
+				e := NewEncoder(cfg, f.send)
+				for i := range events[:n] {
+					if err := e.Push(0, &events[i]); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := e.Fail(wire.Errorf(wire.CodeClientCancelled, "stopped")); err != nil {
+					t.Fatal(err)
+				}
+				if n == 0 { // a run that never began cannot finish
+					last = "RUN_ERROR"
+				}
+				c, err := fold(f)
+				if err != nil {
+					t.Fatalf("after %d events: %v:\n%s", n, err, f)
+				}
+				if c.last.Type != last || last == "RUN_FINISHED" && c.last.Outcome.Type != "cancelled" {
+					t.Errorf("after %d events: %+v, want %s:\n%s", n, c.last, last, f)
+				}
+			}
+		}
+	}
+}
+
 // Events that wait for a summary come before the error of a run that fails.
 func TestHeldAnswersAreNotLost(t *testing.T) {
 	answer := wiretest.Segment(reasoning.Answer, "It is 4.")
@@ -201,7 +243,7 @@ func TestHeldAnswersAreNotLost(t *testing.T) {
 // event is an event in the form that clients read.
 type event struct {
 	Type, ThreadID, RunID, ParentRunID, ProtocolVersion, MessageID, Role, Delta, Code, Message, Name string
-	ToolCallID, ToolCallName, ParentMessageID, Subtype, EntityID, EncryptedValue                     string
+	ToolCallID, ToolCallName, ParentMessageID, Subtype, EntityID, EncryptedValue, SubagentRunID      string
 	Timestamp                                                                                        int64
 	Outcome                                                                                          *Outcome
 	Usage                                                                                            []TokenUsage
@@ -295,6 +337,10 @@ func (c *conversation) message(id, role string) (*said, error) {
 func (c *conversation) take(e *event) error {
 	switch e.Type {
 	case "RUN_STARTED", "RUN_ERROR", "CUSTOM":
+	case "SUBAGENT_STARTED":
+		return c.begin("subagent " + e.SubagentRunID)
+	case "SUBAGENT_FINISHED", "SUBAGENT_ERROR":
+		return c.end("subagent " + e.SubagentRunID)
 	case "REASONING_START":
 		return c.begin("span " + e.MessageID)
 	case "REASONING_END":
@@ -376,11 +422,11 @@ func (c *conversation) seal(e *event) error {
 	return nil
 }
 
-// spans counts the open stretches of reasoning, except one.
+// spans counts the open specialists and stretches of reasoning, except one.
 func (c *conversation) spans() int {
 	n := -1
 	for key := range c.open {
-		if strings.HasPrefix(key, "span ") {
+		if strings.HasPrefix(key, "span ") || strings.HasPrefix(key, "subagent ") {
 			n++
 		}
 	}
@@ -452,12 +498,17 @@ func randomRun(rnd *rand.Rand) (events []reasoning.Event) {
 
 // holds compares what a client has with the content of a run and its sealed values, joined.
 func (c *conversation) holds(reply generation.Reply, sealed string) error {
-	valid := strings.NewReplacer("\xff", "\ufffd").Replace
-	if got := c.texts("reasoning"); got != valid(reply.Reasoning+reply.Summary) {
+	valid := func(texts ...string) string {
+		for i := range texts { // the messages begin without blank lines
+			texts[i] = strings.TrimLeft(texts[i], "\r\n")
+		}
+		return strings.ReplaceAll(strings.Join(texts, ""), "\xff", "\ufffd")
+	}
+	if got := c.texts("reasoning"); got != valid(reply.Reasoning, reply.Summary) {
 		return fmt.Errorf("the reasoning is %q", got)
 	}
 	said := c.texts("assistant")
-	if said != valid(reply.Answer+reply.Preamble) && said != valid(reply.Preamble+reply.Answer) {
+	if said != valid(reply.Answer, reply.Preamble) && said != valid(reply.Preamble, reply.Answer) {
 		return fmt.Errorf("the assistant says %q", said)
 	}
 	var ids []string

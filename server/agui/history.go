@@ -54,10 +54,10 @@ type FunctionCall struct {
 //
 //openapi:request AguiPart
 type Part struct {
-	// Only `text` is supported.
-	Type string `json:"type" api:"=text required"`
-	// The text.
-	Text *string `json:"text" api:"required"`
+	// Models read only `text`. Other parts of results, and of messages before the last, are left out with a warning.
+	Type string `json:"type" api:"=text,image,audio,video,document,binary required"`
+	// The text of a part of type `text`.
+	Text *string `json:"text"`
 }
 
 // thoughts are reasoning messages that wait for the assistant's message that they belong to.
@@ -77,7 +77,7 @@ func (p *prompt) history(input *RunAgentInput) error {
 		return wire.Invalid("messages", "at least one message is required")
 	}
 	var waiting thoughts
-	last := contract.Nowhere
+	last, asked := contract.Nowhere, wire.Index("messages", len(input.Messages)-1)
 	err := wire.Each("messages", input.Messages, func(path string, m *Message) error {
 		err := wire.CheckID(path+".id", m.ID)
 		if err != nil {
@@ -96,7 +96,7 @@ func (p *prompt) history(input *RunAgentInput) error {
 		default:
 			p.attach(&waiting, last)
 			last = contract.Nowhere
-			err = p.hears(m, path)
+			err = p.hears(m, path, path == asked)
 		}
 		return err
 	})
@@ -175,20 +175,20 @@ func (p *prompt) says(m *Message, path string) error {
 	return nil
 }
 
-// hears adds a message that is not the model's. Such messages never have a value.
-func (p *prompt) hears(m *Message, path string) error {
+// hears adds a message that is not the model's. Such messages never have a value. asked says that it is the last one.
+func (p *prompt) hears(m *Message, path string, asked bool) error {
 	p.sealed(contract.Nowhere, m.EncryptedValue, path)
 	to := chattemplate.Message{Role: chattemplate.Role(m.Role)}
 	var err error
 	switch m.Role {
 	case "user":
-		to.Content, err = partsOf(m, path)
+		to.Content, err = p.parts(m, path, asked)
 	case "tool":
 		if err := wire.CheckID(path+".toolCallId", m.ToolCallID); err != nil {
 			return err
 		}
 		to.Role, to.ToolCallID = chattemplate.ToolRole, m.ToolCallID
-		if to.Content, err = partsOf(m, path); m.Error != "" {
+		if to.Content, err = p.parts(m, path, false); m.Error != "" {
 			to.Content = paragraphs("Error: "+m.Error, to.Content)
 		}
 	default:
@@ -209,16 +209,20 @@ func stringOf(m *Message, path string) (text string, err error) {
 	return text, err
 }
 
-// partsOf returns the text of content that is a string or a list of parts.
-func partsOf(m *Message, path string) (string, error) {
+// parts returns the text of content that is a string or a list of parts. Parts that are not text are refused if asked is
+// true; else a note stands in their place.
+func (p *prompt) parts(m *Message, path string, asked bool) (string, error) {
 	if !wire.Is(m.Content, '[') {
 		return stringOf(m, path)
 	}
 	var texts []string
 	err := wire.TextOrEach(path+".content", m.Content, nil, func(path string, part *Part) error {
 		switch {
-		case part.Type != "text":
+		case part.Type != "text" && asked:
 			return wire.Unsupported(path+".type", "only text can be read here")
+		case part.Type != "text":
+			texts = append(texts, contract.Unread(&p.warnings, path, part.Type))
+			return nil
 		case part.Text == nil:
 			return wire.Invalid(path+".text", "it is required")
 		}
@@ -226,4 +230,39 @@ func partsOf(m *Message, path string) (string, error) {
 		return nil
 	})
 	return paragraphs(texts...), err
+}
+
+// resume adds the results with which the client answers the last calls.
+func (p *prompt) resume(input *RunAgentInput) error {
+	if len(input.Resume) == 0 {
+		return nil
+	}
+	waiting := map[string]bool{}
+	for _, m := range p.req.Messages {
+		if len(m.ToolCalls) > 0 {
+			clear(waiting)
+		}
+		for _, c := range m.ToolCalls {
+			waiting[c.ID] = true
+		}
+		delete(waiting, m.ToolCallID)
+	}
+	err := wire.Each("resume", input.Resume, func(path string, r *Resume) (err error) {
+		if !waiting[r.InterruptID] {
+			return wire.Invalid(path+".interruptId", "no call with this id waits")
+		}
+		delete(waiting, r.InterruptID)
+		to := chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: r.InterruptID, Content: string(r.Payload)}
+		if r.Status == "cancelled" {
+			to.Content = "Error: the user cancelled the call"
+		} else if wire.Is(r.Payload, '"') {
+			to.Content, err = wire.Text(path+".payload", r.Payload)
+		}
+		p.req.Messages = append(p.req.Messages, to)
+		return err
+	})
+	if err == nil && len(waiting) > 0 {
+		err = wire.Invalid("resume", "it must answer all calls that wait")
+	}
+	return err
 }

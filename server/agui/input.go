@@ -34,8 +34,20 @@ type RunAgentInput struct {
 	// empty. The model does not change it.
 	State          json.RawMessage `json:"state" api:"any"`
 	ForwardedProps ForwardedProps  `json:"forwardedProps"`
-	// Must be empty: no run is ever interrupted.
-	Resume []json.RawMessage `json:"resume" api:"array[..0]" refuse:"answer calls with tool messages"`
+	// The answers to all calls of the last message, in place of messages with role `tool`.
+	Resume []json.RawMessage `json:"resume" api:"[..1024]#AguiResume"`
+}
+
+// Resume answers a call that interrupted the last run.
+//
+//openapi:request AguiResume
+type Resume struct {
+	// The id of the interrupt, which is that of the call.
+	InterruptID string `json:"interruptId" api:"[1..1024] required"`
+	// `cancelled` if nobody answered.
+	Status string `json:"status" api:"=resolved,cancelled required"`
+	// The result of the call: a text, or other JSON.
+	Payload json.RawMessage `json:"payload" api:"any"`
 }
 
 // Note implements [wire.Noter].
@@ -78,7 +90,7 @@ type prompt struct {
 	trace  bool
 	values []contract.Carried
 	// warnings are about what was left out of the request.
-	warnings []wire.Warning
+	warnings wire.Warnings
 }
 
 // decode reads a principal's request, except for what needs the model.
@@ -89,7 +101,7 @@ func (a *API) decode(who *wire.Principal, input *RunAgentInput) (*prompt, error)
 		}
 	}
 	p := &prompt{req: a.cfg.Request(who), traces: a.cfg.Traces}
-	for _, step := range []func(*RunAgentInput) error{p.props, p.tools, p.history, p.context} {
+	for _, step := range []func(*RunAgentInput) error{p.props, p.tools, p.history, p.resume, p.context} {
 		if err := step(input); err != nil {
 			return nil, err
 		}

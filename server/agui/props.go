@@ -24,6 +24,8 @@ type ForwardedProps struct {
 	Chunks bool `json:"chunks" api:"default=false"`
 	// Send `THINKING_*` events, for clients up to 0.0.45. Refused with `chunks`.
 	LegacyThinking bool `json:"legacy_thinking" api:"default=false"`
+	// End a run that calls tools with the outcome `interrupt`. `resume` answers it. It needs a `protocolVersion`.
+	Interrupts bool `json:"interrupts" api:"default=false"`
 	// The maximum number of tokens to generate, including reasoning.
 	MaxTokens *int `json:"max_tokens" api:"[1..2147483647]" sets:"MaxTokens"`
 	// The logits are divided by this number. 0 always takes the likeliest token. The default is the server's

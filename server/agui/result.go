@@ -18,22 +18,37 @@ type RunFinished struct {
 	RunID string `json:"runId"`
 	// How the run ended.
 	Outcome Outcome `json:"outcome"`
-	// The token counts of the run, and those of the summary if there is one.
-	Usage []TokenUsage `json:"usage"`
-	// What `runAgent` returns in addition to the messages.
-	Result    RunResult `json:"result"`
-	Timestamp int64     `json:"timestamp" api:"#AguiTimestamp"`
+	// The token counts of the run, and those of the summary if there is one. Absent if the run was cancelled.
+	Usage []TokenUsage `json:"usage,omitempty"`
+	// What `runAgent` returns in addition to the messages. Absent if the run was cancelled.
+	Result    *RunResult `json:"result,omitempty"`
+	Timestamp int64      `json:"timestamp" api:"#AguiTimestamp"`
 }
 
 // Outcome says how a run ended.
 //
 //openapi:answer AguiOutcome
 type Outcome struct {
-	// Always `success`.
-	Type string `json:"type" api:"=success"`
+	// `interrupt` if calls wait and the request has `interrupts`, and `cancelled` if the run was stopped. Requests without
+	// a `protocolVersion` get only `success`.
+	Type string `json:"type" api:"=success,interrupt,cancelled"`
 	// The ids of the calls that wait for the client. Absent if there are none, or if the request had no
 	// `protocolVersion`.
 	PendingToolCallIDs []string `json:"pendingToolCallIds,omitempty"`
+	// The calls that wait, if the type is `interrupt`.
+	Interrupts []Interrupt `json:"interrupts,omitempty"`
+}
+
+// Interrupt is a call that waits for an entry of `resume`.
+//
+//openapi:answer AguiInterrupt
+type Interrupt struct {
+	// The id of the call.
+	ID string `json:"id"`
+	// Why the run waits.
+	Reason string `json:"reason" api:"=tool_call"`
+	// The id of the call.
+	ToolCallID string `json:"toolCallId"`
 }
 
 // TokenUsage counts tokens.
@@ -74,6 +89,7 @@ type RunResult struct {
 func (e *Encoder) finish(r *reasoning.Result) {
 	if e.unsent { // nothing came after the reasoning
 		e.openThoughts(reasoning.Reasoning, true)
+		e.begin(e.message(reasoning.Reasoning))
 		if e.cfg.Form == FormChunked {
 			e.say(Event{Type: "REASONING_MESSAGE_CHUNK", MessageID: e.message(reasoning.Reasoning)}, "")
 		}
@@ -89,13 +105,20 @@ func (e *Encoder) finish(r *reasoning.Result) {
 			ReasoningTokens: &u.Reasoning,
 			TotalTokens:     u.Prompt + u.Completion,
 		}},
-		Result: RunResult{
+		Result: &RunResult{
 			FinishReason: r.Finish, FinishDetail: r.Detail, TraceID: r.Trace, ReasoningUnavailable: r.ReasoningUnavailable,
 			SummarySource: r.SummarySource, Score: contract.Score(r),
 			Info: *contract.InfoOf(&e.info),
 		},
 	}
-	if e.cfg.ProtocolVersion != "" {
+	switch {
+	case e.cfg.ProtocolVersion == "":
+	case e.cfg.Interrupts && len(e.calls) > 0:
+		f.Outcome.Type = "interrupt"
+		for _, id := range e.calls {
+			f.Outcome.Interrupts = append(f.Outcome.Interrupts, Interrupt{id, "tool_call", id})
+		}
+	default:
 		f.Outcome.PendingToolCallIDs = e.calls
 	}
 	if u.Summary > 0 {
@@ -104,9 +127,29 @@ func (e *Encoder) finish(r *reasoning.Result) {
 	e.write(&f)
 }
 
-// Fail ends the run with an error, even if the run has not started. It returns the error of send.
+// Fail ends the run with an error, even if the run has not started. It returns the error of send. For clients of 1.0 a
+// run that was cancelled has that outcome.
 func (e *Encoder) Fail(err *wire.Error) error {
 	e.Release()
+	if err.Code == wire.CodeClientCancelled && e.cfg.ProtocolVersion != "" && e.event.Type != "" {
+		e.cancelled()
+		return e.err
+	}
 	e.send(Event{Type: "RUN_ERROR", Message: err.Error(), Code: err.Code})
 	return e.err
+}
+
+// cancelled ends a run that was cancelled, and what is open in it.
+func (e *Encoder) cancelled() {
+	for i := range e.parts {
+		if e.parts[i].Kind == reasoning.SegmentEnd {
+			e.segment(&e.parts[i])
+		}
+	}
+	if e.active != "" {
+		e.delegated(&reasoning.Event{Kind: reasoning.DelegationEnd,
+			Delegation: &reasoning.Delegation{ID: e.active, Outcome: reasoning.DelegationFailed}})
+	}
+	e.write(&RunFinished{Type: "RUN_FINISHED", ThreadID: e.cfg.ThreadID, RunID: e.cfg.RunID,
+		Outcome: Outcome{Type: "cancelled"}, Timestamp: e.cfg.Clock().UnixMilli()})
 }

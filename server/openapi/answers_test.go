@@ -189,6 +189,7 @@ var exchanges = []struct{ method, path, body, header string }{
 	{"POST", "/agui", agent(question, `"reasoning":"full","reasoning_strategy":"markers"`, ""), ""},
 	{"POST", "/agui", agent(question, `"reasoning":"full","reasoning_strategy":"json"`, ""), ""},
 	{"POST", "/agui", agent(lookUp, `"reasoning_seal":true`, aguiTool+`,"protocolVersion":"1.0"`), ""},
+	{"POST", "/agui", agent(lookUp, `"interrupts":true`, aguiTool+`,"protocolVersion":"1.0"`), ""},
 	{"POST", "/agui", agent(cut, `"max_tokens":40`, aguiTool), ""},
 	{"POST", "/agui", agent(question, `"model":"broken"`, ""), ""},
 	{"POST", "/agui",

@@ -23,7 +23,7 @@ func serve(h *cli.Host) cli.Serving {
 }
 
 // newLines returns a renderer that writes AG-UI events, which an AG-UI server sends as the data of its frames. A run
-// that ended early gets a RUN_ERROR.
+// that was interrupted has the outcome cancelled, and one that failed gets a RUN_ERROR.
 func newLines(s render.Streams, q cli.Asked) render.Renderer {
 	enc := agui.NewEncoder(agui.EncoderConfig{
 		ThreadID: wire.NewID(nil, "thread_"), RunID: q.Run, ProtocolVersion: agui.ProtocolVersion, Model: q.Model,
