@@ -18,15 +18,13 @@ type mounted struct {
 }
 
 // unknown returns what answers a request that has no route. The format whose clients send such requests is the one with
-// the most routes that begin like the path. The server's own routes come first and count least.
+// the most routes that begin like the path. Routes that formats share by their headers say nothing of that.
 func (s *Server) unknown(r *http.Request) http.Handler {
 	nearest, most, beside := s.formats[0].unknown, 0, 0
 	for _, f := range s.formats {
 		longest, routes := 0, 0
 		for _, route := range f.routes {
 			switch n := alike(route.Path, r.URL.Path); {
-			case route.When != nil && route.When(r):
-				return f.unknown // a header says whose client it is
 			case route.When != nil || n < longest:
 			case n > longest:
 				longest, routes = n, 1

@@ -263,12 +263,15 @@ func (p *prompt) quoted(b *placed, kind, source, path string, content json.RawMe
 	return mark + ">\n" + text + "\n</" + kind + ">", err
 }
 
-// reference returns the definition of a tool that a search has found. From here on the model may call it.
+// reference returns the definition of a tool that a search has found, once. From here on the model may call it.
 func (p *prompt) reference(b *placed) (string, error) {
 	i := slices.IndexFunc(p.req.Tools, func(t chattemplate.Tool) bool { return t.Name == b.ToolName })
 	if i < 0 {
 		p.warnings.Add("block_skipped", b.path+" was left out: tools has no tool with this name")
 		return "", nil
+	}
+	if p.found[b.ToolName] {
+		return b.ToolName, nil // an earlier result describes it
 	}
 	if p.found == nil {
 		p.found = map[string]bool{}
