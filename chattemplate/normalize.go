@@ -71,13 +71,13 @@ func orderResults(msgs []Message) {
 		if len(calls) < 2 || slices.ContainsFunc(results, func(m Message) bool { return m.ToolCallID == "" }) {
 			continue
 		}
-		place := func(m Message) int {
-			if n := slices.IndexFunc(calls, func(c ToolCall) bool { return c.ID == m.ToolCallID }); n >= 0 {
-				return n
-			}
-			return len(calls)
+		places := make(map[string]int, len(calls)) // negative, so that a result of no call comes last
+		for i, c := range calls {
+			places[c.ID] = i - len(calls)
 		}
-		slices.SortStableFunc(results, func(a, b Message) int { return cmp.Compare(place(a), place(b)) })
+		slices.SortStableFunc(results, func(a, b Message) int {
+			return cmp.Compare(places[a.ToolCallID], places[b.ToolCallID])
+		})
 	}
 }
 

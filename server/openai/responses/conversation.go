@@ -1,8 +1,6 @@
 package responses
 
 import (
-	"slices"
-
 	"runner/chattemplate"
 	"runner/reasoning/seal"
 	"runner/server/internal/contract"
@@ -42,12 +40,19 @@ type assembler struct {
 	values []contract.Carried
 	sealed bool
 	opener *opener
-	calls  map[string]bool
+	// calls has the latest call with each id.
+	calls map[string]called
+}
+
+// called is a call in a message.
+type called struct {
+	in   *chattemplate.Message
+	call chattemplate.ToolCall
 }
 
 // messages returns the messages of a conversation, with its sealed values opened.
 func messages(entries []entry, o *opener) ([]chattemplate.Message, error) {
-	a := &assembler{calls: map[string]bool{}, opener: o}
+	a := &assembler{calls: map[string]called{}, opener: o}
 	for i := range entries {
 		var err error
 		switch item := entries[i].item.(type) {
@@ -155,15 +160,16 @@ func (a *assembler) call(c *FunctionCall) {
 	if c.Type == typeCustom {
 		arguments = contract.FreeInput(arguments)
 	}
-	call := chattemplate.ToolCall{ID: c.CallID, Name: fullName(c.Namespace, c.Name), Arguments: arguments}
-	if !slices.Contains(t.ToolCalls, call) { // some clients send a call of an earlier response again
-		t.ToolCalls = append(t.ToolCalls, call)
+	now := called{t, chattemplate.ToolCall{ID: c.CallID, Name: fullName(c.Namespace, c.Name), Arguments: arguments}}
+	if a.calls[c.CallID] == now {
+		return // some clients send a call of an earlier response again
 	}
-	a.calls[c.CallID] = true
+	t.ToolCalls = append(t.ToolCalls, now.call)
+	a.calls[c.CallID] = now
 }
 
 func (a *assembler) output(o *FunctionCallOutput, path string) error {
-	if !a.calls[o.CallID] {
+	if a.calls[o.CallID].in == nil {
 		return wire.Invalid(path+".call_id", "no call before it has this id")
 	}
 	if err := a.flush(); err != nil {
