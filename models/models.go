@@ -140,8 +140,8 @@ func (e *Error) Hint() string { return e.Advice }
 // Resolve finds the model called name: the bundled one, the engine at an address, or what [Find] finds.
 func Resolve(name string, memory int64) (Model, error) {
 	switch {
-	case name == DemoName:
-		return Model{Name: name}, nil
+	case name == DemoName || strings.EqualFold(name, DemoName) && !isThere(name):
+		return Model{Name: DemoName}, nil
 	case IsAddress(name):
 		return Model{Name: name, Source: Address, Path: name}, nil
 	}
@@ -198,7 +198,7 @@ func IsName(text string) bool {
 	if strings.ContainsAny(text, " \t\r\n") && !isThere(text) {
 		return false
 	}
-	if text == DemoName || isGGUF(text) || isThere(text) || IsAddress(text) {
+	if strings.EqualFold(text, DemoName) || isGGUF(text) || isThere(text) || IsAddress(text) {
 		return true
 	}
 	n, err := names.Parse(text, Hosts()...)

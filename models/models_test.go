@@ -80,6 +80,9 @@ func TestResolveInCache(t *testing.T) {
 			t.Errorf("IsName(%q) is false", c.name)
 		}
 	}
+	if m, err := models.Resolve("Demo", 0); err != nil || m.Source != models.Demo || !models.IsName("DEMO") {
+		t.Errorf("Demo: %+v, %v", m, err)
+	}
 	if m, _ := models.Resolve("org/several:Q8_0", 0); len(m.Files.Files) != 2 || m.Selector != "" || m.Among != nil {
 		t.Errorf("%+v", m)
 	}

@@ -2,14 +2,18 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"runner/cmd/runner/flags"
 	"runner/cmd/runner/render"
+	"runner/hint"
 	"runner/models"
 	"runner/models/cache"
 	"runner/models/catalog"
@@ -65,22 +69,51 @@ func (a *App) showCommand() *cobra.Command {
 	}, JSONFlag(&asJSON, "write one JSON object"))
 }
 
-// inCache finds the models in the Hugging Face cache that a name means, and their repository.
+// inCache finds the models in the Hugging Face cache that a name means, and their repository. It takes the names that
+// runner run takes.
 func inCache(name string) (n names.Name, repo cache.Repo, found []catalog.Entry, err error) {
-	if n, err = names.Parse(name, models.Hosts()...); err != nil {
-		return n, repo, nil, err
-	}
-	if repo, found = installed.Find(cache.Default(), n); repo != (cache.Repo{}) {
-		return n, repo, found, nil
-	}
-	e := Input("the Hugging Face cache has no model %q", name).From(fs.ErrNotExist).Hint("see runner list")
-	all, _ := installed.List()
-	for _, m := range all {
-		if m.Place != catalog.HuggingFace && strings.EqualFold(m.Name, name) {
-			e.Text, e.Advice = fmt.Sprintf("%s is a model of %s", m.Name, m.Place), "use that program"
+	if n, err = names.Parse(name, models.Hosts()...); err == nil {
+		if repo, found = installed.Find(cache.Default(), n); repo != (cache.Repo{}) {
+			return n, repo, found, nil
 		}
 	}
-	return n, repo, nil, e
+	m, failed := models.Resolve(name, 0)
+	if failed == nil && m.Source == models.Demo {
+		return n, repo, nil, Input("%s is part of this program, not a download", models.DemoName).
+			Hint("see runner list")
+	}
+	e := (*models.Error)(nil)
+	if errors.As(failed, &e) {
+		if _, ok := cache.Default().Find(e.Repo); ok { // the model is damaged
+			return inCache(e.Repo)
+		}
+		if !errors.Is(failed, fs.ErrNotExist) {
+			return n, repo, nil, failed
+		}
+	}
+	absent := Input("the Hugging Face cache has no model %q", name).From(fs.ErrNotExist).Hint("see runner list")
+	var here []string
+	all, _ := installed.List()
+	for _, other := range all {
+		isMeant := failed == nil && other.At() == m.Path
+		switch {
+		case isMeant && other.Place != catalog.HuggingFace:
+			absent.Text, absent.Advice = fmt.Sprintf("%s is a model of %s", other.Name, other.Place), "use that program"
+			return n, repo, nil, absent
+		case isMeant && n.Word != "":
+			return inCache(other.Repo)
+		case isMeant:
+			return inCache(other.Name)
+		case other.Place == catalog.HuggingFace:
+			here = append(here, other.Name)
+		}
+	}
+	near := names.Suggest(name, math.MaxInt, here...)
+	near = slices.DeleteFunc(near, func(s string) bool { return !slices.Contains(here, s) })
+	if len(near) > 0 {
+		absent.Advice = hint.Advice(models.DidYouMean(near[:min(3, len(near))]))
+	}
+	return n, repo, nil, absent
 }
 
 func (a *App) rmCommand() *cobra.Command {

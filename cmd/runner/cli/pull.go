@@ -100,8 +100,19 @@ func (a *App) pull(ctx context.Context, name string, asJSON bool) error {
 
 // pulledBefore finds the whole model that a name means in the Hugging Face cache.
 func pulledBefore(name string) (catalog.Entry, bool) {
-	n, _ := names.Parse(name, models.Hosts()...) // what is wrong is said when the pull is planned
+	n, _ := hubName(name) // what is wrong is said when the pull is planned
 	return installed.Whole(cache.Default(), n)
+}
+
+// hubName reads the name of a model on the hub. The name of a repository without its owner is that of a model here.
+func hubName(name string) (names.Name, error) {
+	n, err := names.Parse(name, models.Hosts()...)
+	if repos, _ := n.OnHub(); n.Word != "" && len(repos) == 0 {
+		if m, absent := models.Resolve(name, 0); absent == nil && m.Files.Repo != "" {
+			n = names.Name{Repo: m.Files.Repo}
+		}
+	}
+	return n, err
 }
 
 // ready says that a model is here.
@@ -287,11 +298,11 @@ func again(err error) string {
 
 // planPull finds the repository and the files that a name means.
 func (a *App) planPull(ctx context.Context, client *hub.Client, name string) (*pull.Plan, error) {
-	parsed, err := names.Parse(name, models.Hosts()...)
+	parsed, err := hubName(name)
 	if err != nil {
 		return nil, err
 	}
-	if name == models.DemoName {
+	if strings.EqualFold(name, models.DemoName) {
 		return nil, Input("%s is part of this program", name).Hint("use it: runner run %s", name)
 	}
 	if repos, _ := parsed.OnHub(); len(repos) == 0 {

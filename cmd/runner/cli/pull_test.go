@@ -116,6 +116,27 @@ func TestPulledModel(t *testing.T) {
 	if out, _ = run(0, "verify"); !strings.Contains(out, "Org/Tiny-GGUF: 1 file,") {
 		t.Errorf("verify: %s", out)
 	}
+	// The names that run takes are taken by the other commands, and what is near is suggested.
+	entries, err := filepath.Glob(filepath.Join(cache, "models--*", "snapshots", "*", "*"))
+	if err != nil || len(entries) != 1 {
+		t.Fatalf("%q, %v", entries, err)
+	}
+	for _, name := range []string{"tiny", "Tiny-GGUF", "tiny:latest", entries[0]} {
+		if out, _ = run(0, "verify", name); !strings.Contains(out, "Org/Tiny-GGUF: 1 file,") {
+			t.Errorf("verify %s: %s", name, out)
+		}
+	}
+	if _, told = run(0, "pull", "tiny-gguf"); !strings.Contains(told, "ready: runner run Org/Tiny-GGUF") {
+		t.Errorf("pull: %s", told)
+	}
+	for _, command := range []string{"verify", "rm"} {
+		if _, told = run(1, command, "org/tinny"); !strings.Contains(told, "did you mean Org/Tiny-GGUF") {
+			t.Errorf("%s: %s", command, told)
+		}
+		if _, told = run(1, command, "Demo"); !strings.Contains(told, "demo is part of this program") {
+			t.Errorf("%s: %s", command, told)
+		}
+	}
 	blobs, err := filepath.Glob(filepath.Join(cache, "models--*", "blobs", "*"))
 	if err != nil || len(blobs) != 1 {
 		t.Fatalf("%q, %v", blobs, err)
@@ -130,7 +151,7 @@ func TestPulledModel(t *testing.T) {
 	if !strings.Contains(out, "1 damaged") || !strings.Contains(told, "runner rm") {
 		t.Errorf("verify: %s%s", out, told)
 	}
-	if _, told = run(0, "rm", "org/tiny:Q4_K_M"); !strings.Contains(told, "removed") {
+	if _, told = run(0, "rm", entries[0]); !strings.Contains(told, "removed") {
 		t.Errorf("rm: %s", told)
 	}
 	if out, _ = run(0, "list"); strings.Contains(out, "Tiny") {

@@ -147,23 +147,27 @@ A trace is unattested if nothing proves that this store wrote it: it was altered
 			}
 			w := cli.Table(a.Stdout())
 			for _, e := range list {
-				state := e.State.String()
-				if e.Unattested {
-					state += " (unattested)"
-				}
-				fmt.Fprintf(w, "%s\t%s\t%s\t%d bytes\t%s\n", e.ID, e.Began.Format(time.RFC3339), state, e.Size, e.Principal)
+				fmt.Fprintf(w, "%s\t%s\t%s\t%d bytes\t%s\n", e.ID, e.Began.Format(time.RFC3339), stateOf(&e), e.Size,
+					e.Principal)
 			}
 			return w.Flush()
 		},
 	}, o.storeFlag(), cli.JSONFlag(&asJSON, "one JSON object a line"))
 }
 
+func stateOf(e *store.Entry) string {
+	if e.Unattested {
+		return e.State.String() + " (unattested)"
+	}
+	return e.State.String()
+}
+
 // latest stands in place of an id for the newest trace that has ended.
 const latest = "latest"
 
-// idOrLatest checks that the first argument is an id or latest.
+// idOrLatest checks that the first argument, if there is one, is an id or latest.
 func idOrLatest(_ *cobra.Command, args []string) error {
-	if args[0] == latest {
+	if len(args) == 0 || args[0] == latest {
 		return nil
 	}
 	_, err := parseTraceIDs(args[:1])
@@ -322,16 +326,17 @@ func (a *commands) verify() *cobra.Command {
 	o := &traceOptions{}
 	var text string
 	return cli.Command(&cobra.Command{
-		Use:   "verify",
+		Use:   "verify [ID|latest]",
 		Short: "Check all traces against their chain and print its head; exit code 1 when something was altered",
 		Long: `Check all traces against their chain, and print the chain's head. Keep the head in another place. Given with
 --head later, it shows whether the newest traces were removed or the chain was rewritten. The store alone cannot show
-that.
+that. With an ID, the state of that trace is printed, too.
 
 Neither the private key nor the signing key is needed, and nothing is written. The folder may be a copy with traces.db
 and sign.pub; with --head, traces.db is enough.`,
-		Args: cli.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args:              cobra.MatchAll(cli.AtMost(1, "traces", "name one"), idOrLatest),
+		ValidArgsFunction: o.completeTraces(1, latest),
+		RunE: func(cmd *cobra.Command, args []string) error {
 			var kept *store.Head
 			if cmd.Flags().Changed("head") { // an empty --head is most likely a lost file, so it is an error
 				head, err := store.ParseHead(text)
@@ -341,8 +346,11 @@ and sign.pub; with --head, traces.db is enough.`,
 				kept = &head
 			}
 			var r *store.Report
+			var one store.Entry
 			err := o.read(func(s *store.Reader) (err error) {
-				r, err = s.Verify(cmd.Context(), kept)
+				if r, err = s.Verify(cmd.Context(), kept); err == nil && len(args) > 0 {
+					one, err = find(cmd.Context(), s, args[0])
+				}
 				return err
 			})
 			if err != nil {
@@ -357,7 +365,10 @@ and sign.pub; with --head, traces.db is enough.`,
 			for _, p := range r.Problems {
 				fmt.Fprintf(a.Stdout(), "problem: %s\n", p)
 			}
-			if len(r.Problems) > 0 {
+			if len(args) > 0 {
+				fmt.Fprintf(a.Stdout(), "%s  %s\n", one.ID, stateOf(&one))
+			}
+			if len(r.Problems) > 0 || one.Unattested {
 				return cli.ErrReported
 			}
 			if r.Head.Number > 0 {
