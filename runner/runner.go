@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -88,13 +89,11 @@ func New(model backend.Model, cfg Config) (*Runner, error) {
 	if cfg.Weights != nil {
 		info.Key = cfg.Weights.Key(info.Header)
 	}
-	source := info.ChatTemplate
-	if cfg.ChatTemplate != "" {
-		source = cfg.ChatTemplate
-	}
+	info.ChatTemplate = cmp.Or(cfg.ChatTemplate, info.ChatTemplate)
 	maxText := info.ContextSize * model.Vocab().LongestPiece()
 	format := chattemplate.Config{
-		Vocab: model.Vocab(), Tokenize: model.Tokenize, Source: source, ForceJinja: cfg.ChatTemplate != "", MaxText: maxText,
+		Vocab: model.Vocab(), Tokenize: model.Tokenize, Source: info.ChatTemplate,
+		ForceJinja: cfg.ChatTemplate != "", MaxText: maxText,
 	}
 	written, err := families.Open(format)
 	if err != nil {

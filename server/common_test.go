@@ -42,8 +42,10 @@ func TestTokens(t *testing.T) {
 		!strings.Contains(r.body, `"bos_token":"<|startoftext|>"`) {
 		t.Errorf("%s", r.body)
 	}
-	if r := s.do(t, http.MethodGet, "/props?model=b", ""); !strings.Contains(r.body, `"model":"b"`) {
-		t.Errorf("%s", r.body)
+	for _, name := range []string{"b", "B", "B:latest"} {
+		if r := s.do(t, http.MethodGet, "/props?model="+name, ""); !strings.Contains(r.body, `"model":"b"`) {
+			t.Errorf("%s: %s", name, r.body)
+		}
 	}
 }
 

@@ -30,6 +30,7 @@ var engine = cli.Engine{
 	DescribeRemote: describeRemote,
 	Choose:         choose,
 
+	Written: describeWriting,
 	Engines: engines,
 	Demo:    demo.Path,
 	Name:    "llama.cpp",

@@ -21,6 +21,8 @@ import (
 	"runner/backend/remote/web"
 	"runner/backend/tokenizer"
 	"runner/backend/tokenizer/folder"
+	"runner/chattemplate"
+	"runner/chattemplate/families"
 	"runner/cmd/runner/cli"
 	"runner/models"
 	"runner/models/cache"
@@ -283,10 +285,36 @@ func readWriting(name string) (writing, error) {
 	if err != nil {
 		return writing{}, err
 	}
+	return readModel(&m)
+}
+
+// readModel reads how a model on this machine writes.
+func readModel(m *models.Model) (writing, error) {
 	if m.Source == models.Folder {
 		return folderWriting(m.Path)
 	}
 	return ggufWriting(m.Path)
+}
+
+// describeWriting describes how a model on this machine writes its turns.
+func describeWriting(m *models.Model) (cli.Written, error) {
+	w, err := readModel(m)
+	if err != nil {
+		return cli.Written{}, err
+	}
+	f, err := families.Open(chattemplate.Config{Vocab: w.vocab, Tokenize: w.tokenize, Source: w.template})
+	if err != nil {
+		return cli.Written{Template: w.template}, err
+	}
+	about := f.About()
+	can := []string{"completion"}
+	if about.Tools {
+		can = append(can, "tools")
+	}
+	if about.MarksReasoning {
+		can = append(can, "thinking")
+	}
+	return cli.Written{Template: w.template, Capabilities: can, Reasoning: about.Reasoning}, nil
 }
 
 // cachedTokenizer returns the folder of a repository in the Hugging Face cache that has a tokenizer.json, or "".

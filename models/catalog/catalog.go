@@ -73,9 +73,10 @@ type Entry struct {
 	Name  string
 
 	// The following are in the headers of the files. Parameters is 0 for a folder. PerToken is how many bytes of the
-	// weights are read to generate a token, or 0 if that is not known.
-	Architecture         string
-	Parameters, PerToken int64
+	// weights are read to generate a token, and Context is the context that the model was trained for, in tokens. They are
+	// 0 if that is not known.
+	Architecture                  string
+	Parameters, PerToken, Context int64
 }
 
 // Bytes is the size of all files that are there.

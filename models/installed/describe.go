@@ -41,7 +41,8 @@ func Check(m *catalog.Entry) *peek.Error {
 }
 
 // Describe reads the header of a GGUF model or the configuration of a folder, and fills in the architecture, the
-// number of parameters, the bytes that a token reads, the quantization if the name did not say it, and what is wrong.
+// number of parameters, the bytes that a token reads, the context, the quantization if the name did not say it, and
+// what is wrong.
 // It reads no weights.
 func Describe(m *catalog.Entry) {
 	if m.Problem != "" {
@@ -72,12 +73,18 @@ func Describe(m *catalog.Entry) {
 			return
 		}
 		m.Quant = cmp.Or(m.Quant, f.FileType())
+		m.Context, _ = f.Int(m.Architecture + ".context_length")
 	}
 	m.PerToken = roofline.GGUF(headers)
 }
 
 func describeFolder(m *catalog.Entry) {
+	type context struct {
+		Trained int64 `json:"max_position_embeddings"`
+	}
 	var config struct {
+		context
+		Text         context         `json:"text_config"` // of a model that also sees or hears
 		ModelType    string          `json:"model_type"`
 		Quantization json.RawMessage `json:"quantization"`
 	}
@@ -87,7 +94,7 @@ func describeFolder(m *catalog.Entry) {
 	}
 	weights := slices.DeleteFunc(m.Parts(), func(p string) bool { return filepath.Ext(p) != ".safetensors" })
 	m.PerToken, _ = roofline.Safetensors(weights, expertsOf(m.Dir)) // the engine reports what is damaged
-	m.Architecture = config.ModelType
+	m.Architecture, m.Context = config.ModelType, cmp.Or(config.Trained, config.Text.Trained)
 	var quant struct {
 		Bits int    `json:"bits"`
 		Mode string `json:"mode"`

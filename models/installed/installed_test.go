@@ -218,6 +218,7 @@ func TestExpertsOfAFolder(t *testing.T) {
 		`{"text_config":{"n_routed_experts":8,"num_experts_per_tok":1}}`:   100,
 		`{"num_experts":[8,8],"num_experts_per_tok":2,"model_type":"odd"}`: 800,
 		`{}`: 800,
+		`{"text_config":{"max_position_embeddings":4096}}`: 800,
 	} {
 		h := home(t)
 		cached(t, h, "org/Moe", map[string][]byte{"config.json": []byte(config), "model.safetensors": weights})
@@ -227,6 +228,9 @@ func TestExpertsOfAFolder(t *testing.T) {
 		}
 		if installed.Describe(&found[0]); found[0].PerToken != want || found[0].Problem != "" {
 			t.Errorf("%s: a token reads %d bytes, want %d; %s", config, found[0].PerToken, want, found[0].Problem)
+		}
+		if knows := strings.Contains(config, "4096"); knows != (found[0].Context == 4096) {
+			t.Errorf("%s: the context is %d", config, found[0].Context)
 		}
 	}
 }

@@ -19,3 +19,17 @@ func Named(cards []Card, name string) int {
 	}
 	return slices.IndexFunc(cards, func(c Card) bool { return BareName(c.Name) == BareName(name) })
 }
+
+// Folded returns the index of the only model among cards that is called name in any case, or -1.
+func Folded(cards []Card, name string) int {
+	found := -1
+	for i, c := range cards {
+		if strings.EqualFold(BareName(c.Name), BareName(name)) {
+			if found >= 0 {
+				return -1
+			}
+			found = i
+		}
+	}
+	return found
+}

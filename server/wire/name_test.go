@@ -22,3 +22,13 @@ func TestNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestFolded: a name in another case is found where it means one model.
+func TestFolded(t *testing.T) {
+	cards := []Card{{Name: "Demo"}, {Name: "both"}, {Name: "Both:latest"}}
+	for asked, want := range map[string]int{"demo": 0, "DEMO:latest": 0, "BOTH": -1, "dem": -1, "": -1} {
+		if got := Folded(cards, asked); got != want {
+			t.Errorf("%q is %d, want %d", asked, got, want)
+		}
+	}
+}

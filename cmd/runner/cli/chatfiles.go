@@ -100,7 +100,7 @@ func (c *chat) save(_ context.Context, path string) error {
 	if path == "" {
 		return Usage("/save needs a file").Hint("name one: /save FILE")
 	}
-	data, err := c.talk.Markdown(c.info.Name), error(nil)
+	data, err := c.talk.Markdown(render.CleanLine(c.info.Name)), error(nil)
 	if isJSON(path) {
 		data, err = c.talk.JSON(c.model.Name)
 	}

@@ -67,6 +67,8 @@ type Engine struct {
 	CheckFolder func(path string) error
 	// Demo returns the path of the bundled model. It unpacks the model if necessary.
 	Demo func(ctx context.Context) (string, error)
+	// Written reads how a model on this machine writes its turns, without its weights.
+	Written func(m *models.Model) (Written, error)
 	// Name is the name of the engine. Module is the Go module whose version is reported for it.
 	Name, Module string
 	// System lists what the engine for GGUF files in a folder, or for "" the one in this program, finds on the machine.
@@ -347,6 +349,14 @@ func (a *App) Logger(format string, verbose bool) *slog.Logger {
 
 // Table returns a writer that aligns columns, which tabs separate. Flush it at the end.
 func Table(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
+
+// row writes a row of a [Table]. Cells that come from models can neither end the line nor steer a terminal.
+func row(w io.Writer, cells ...string) {
+	for i, c := range cells {
+		cells[i] = render.CleanLine(c)
+	}
+	fmt.Fprintln(w, strings.Join(cells, "\t"))
+}
 
 // UntilStopped returns a context that ends when the user interrupts the program or the system stops it, with the cause
 // ErrInterrupted. A second signal ends the process at once. stop ends the context too. A signal that came before that

@@ -168,7 +168,7 @@ func (a *App) config(root *cobra.Command, path []string, all, asJSON bool) error
 	w := Table(a.Stdout())
 	fmt.Fprintln(w, "COMMAND\tSETTING\tVALUE\tFROM")
 	for _, v := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", v.Command, v.Name, strings.Join(strings.Fields(v.Value), " "), v.From)
+		row(w, v.Command, v.Name, strings.Join(strings.Fields(v.Value), " "), v.From)
 	}
 	return w.Flush()
 }

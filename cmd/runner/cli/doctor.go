@@ -250,8 +250,8 @@ func (r *report) fail(name, format string, args ...any) {
 
 func (r *report) print(w io.Writer) error {
 	tab := Table(w)
-	for _, row := range r.rows {
-		fmt.Fprintf(tab, "%s\t%s\t%s\n", row[0], row[1], row[2])
+	for _, cells := range r.rows {
+		row(tab, cells[:]...)
 	}
 	return tab.Flush()
 }

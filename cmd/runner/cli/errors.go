@@ -86,7 +86,7 @@ func errorLine(err error) string {
 	if h := adviceOf(err); h != "" {
 		line += "; " + h
 	}
-	return strings.Join(strings.Fields(line), " ")
+	return strings.Join(strings.Fields(render.Clean(line)), " ")
 }
 
 // adviceOf returns an error's advice. It adds the name of the flag to follow it with, which the error may not know.

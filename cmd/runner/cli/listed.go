@@ -29,6 +29,7 @@ type listed struct {
 	Quant        string `json:"quantization,omitempty"`
 	Architecture string `json:"architecture,omitempty"`
 	Parameters   int64  `json:"parameters,omitempty"`
+	Context      int64  `json:"context,omitempty"`
 	// PerToken is how many bytes are read to generate a token, and Speed how many tokens a second the processor should
 	// generate. Both are 0 if that is not known.
 	PerToken int64   `json:"bytes_per_token,omitempty"`
@@ -40,6 +41,18 @@ type listed struct {
 	// Unfinished is set for a download that did not finish, of which Here bytes are on the disk.
 	Unfinished bool  `json:"unfinished,omitempty"`
 	Here       int64 `json:"bytes_here,omitempty"`
+	// Written is what show reads of the vocabulary and the template.
+	Written
+}
+
+// Written is how a model writes its turns.
+type Written struct {
+	// Template is the model's own chat template.
+	Template string `json:"chat_template,omitempty"`
+	// Capabilities are completion, tools and thinking, in Ollama's words.
+	Capabilities []string `json:"capabilities,omitempty"`
+	// Reasoning says for people how the model marks its reasoning.
+	Reasoning string `json:"reasoning,omitempty"`
 }
 
 // list describes all models on this machine, and then the downloads that did not finish.
@@ -56,7 +69,7 @@ func (a *App) list(ctx context.Context) []listed {
 func (a *App) describe(ctx context.Context, m catalog.Entry) listed {
 	installed.Describe(&m)
 	l := listed{Name: m.Name, Place: m.Place, Path: m.At(), Parts: len(m.Files), Bytes: m.Bytes(), Quant: m.Quant,
-		Architecture: m.Architecture, Parameters: m.Parameters, PerToken: m.PerToken, Problem: m.Problem}
+		Architecture: m.Architecture, Parameters: m.Parameters, Context: m.Context, PerToken: m.PerToken, Problem: m.Problem}
 	if l.Problem == "" {
 		if _, err := a.choose(ctx, models.Of(m), "", func(string) {}); err != nil {
 			l.Problem = err.Error()
@@ -163,8 +176,7 @@ func (a *App) writeModels(all []listed) error {
 	w := Table(&b)
 	fmt.Fprintln(w, "NAME\tSIZE\tQUANTIZATION\tFAMILY\tSPEED (CPU)\tPLACE\tRUNS")
 	for _, l := range all {
-		fmt.Fprintln(w, strings.Join([]string{l.Name, l.size(), l.Quant, l.Architecture, speed(l.Speed), string(l.Place),
-			l.runs()}, "\t"))
+		row(w, l.Name, l.size(), l.Quant, l.Architecture, speed(l.Speed), string(l.Place), l.runs())
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -193,8 +205,8 @@ func stacked(all []listed, width int) string {
 		case l.Warning != "":
 			runs = "runs slowly: " + l.Warning
 		}
-		fmt.Fprintf(&b, "%s\n%s\n%s\n", l.Name, render.Hanging("  ", strings.Join(facts, ", "), 2, width),
-			render.Hanging("  ", runs, 2, width))
+		fmt.Fprintf(&b, "%s\n%s\n%s\n", render.CleanLine(l.Name), render.Hanging("  ",
+			render.CleanLine(strings.Join(facts, ", ")), 2, width), render.Hanging("  ", render.CleanLine(runs), 2, width))
 	}
 	return b.String()
 }
@@ -226,6 +238,13 @@ func (a *App) writeModel(l listed) error {
 	w := Table(a.Stdout())
 	rows := [][2]string{{"name", l.Name}, {"place", string(l.Place)}, {"path", l.Path}, {"size", render.Size(l.Bytes)},
 		{"quantization", l.Quant}, {"family", l.Architecture}}
+	if l.Context > 0 {
+		rows = append(rows, [2]string{"context", fmt.Sprintf("%d tokens in training", l.Context)})
+	}
+	if l.Template != "" {
+		rows = append(rows, [2]string{"template", fmt.Sprintf("%d bytes of Jinja; --json prints it", len(l.Template))})
+	}
+	rows = append(rows, [2]string{"capabilities", strings.Join(l.Capabilities, ", ")}, [2]string{"reasoning", l.Reasoning})
 	if l.Parameters > 0 {
 		rows = append(rows, [2]string{"parameters", amount(float64(l.Parameters))})
 	}
@@ -233,9 +252,9 @@ func (a *App) writeModel(l listed) error {
 		rows = append(rows, [2]string{"speed", fmt.Sprintf("%s on the processor, an estimate: a token reads %s",
 			speed(l.Speed), render.Size(l.PerToken))})
 	}
-	for _, row := range append(rows, [2]string{"runs", l.runs()}) {
-		if row[1] != "" {
-			fmt.Fprintf(w, "%s\t%s\n", row[0], row[1])
+	for _, r := range append(rows, [2]string{"runs", l.runs()}) {
+		if r[1] != "" {
+			row(w, r[:]...)
 		}
 	}
 	return w.Flush()

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -52,6 +54,42 @@ func inEmptyHome(t *testing.T) string {
 	t.Setenv("HOME", home)
 	t.Setenv("OLLAMA_MODELS", home)
 	return filepath.Join(home, ".cache", "huggingface", "hub")
+}
+
+// What a model's file says of itself forges no line of list, show and doctor, and steers no terminal that shows them.
+func TestHostileModel(t *testing.T) {
+	inEmptyHome(t)
+	path := filepath.Join(t.TempDir(), "odd.gguf")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := ggufwriter.New(f, []ggufwriter.Pair{{Key: "general.architecture", Value: "x\nruns  yes\x1b[31m"}},
+		[]gguf.Tensor{{Name: "a", Type: gguf.F32, Dims: []int64{8}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(make([]byte, 32)); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Close(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	shown, err := exec.Command("runner", "show", path).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, shown)
+	}
+	var out strings.Builder
+	out.Write(shown)
+	r := &report{}
+	r.ok("model", "%s", "x\nok  steps\x1b[31m")
+	if err := r.print(&out); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); strings.Contains(text, "\x1b") || strings.Contains(text, "\nok  steps") ||
+		strings.Count(text, "\nruns ") != 1 || !strings.Contains(text, "completion, tools") {
+		t.Errorf("%q", text)
+	}
 }
 
 // A list shows how fast a model should be and what is half here, and so does its JSON. The estimate counts the experts

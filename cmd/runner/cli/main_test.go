@@ -24,6 +24,7 @@ import (
 	"runner/chattemplate/family"
 	"runner/cmd/runner/scripttest"
 	"runner/generation"
+	"runner/models"
 	"runner/models/roofline"
 	"runner/reasoning"
 	"runner/reasoning/prompts"
@@ -81,6 +82,9 @@ func scripted() *App {
 			return given, nil
 		},
 		CheckFolder: func(string) error { return nil },
+		Written: func(*models.Model) (Written, error) {
+			return Written{Template: "{{ x }}", Capabilities: []string{"completion", "tools"}}, nil
+		},
 		Open: func(_ context.Context, path string, cfg backend.Config) (backend.Model, error) {
 			if strings.Contains(path, "corrupt") {
 				return nil, errCorrupt(path)

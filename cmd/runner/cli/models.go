@@ -61,6 +61,11 @@ func (a *App) showCommand() *cobra.Command {
 				return err
 			}
 			l := a.describe(cmd.Context(), m.Files)
+			if m.Source != models.Address {
+				if l.Written, err = a.engine.Written(&m); err != nil && l.Problem == "" {
+					a.Complain("warning: what the model can do is not known: " + errorLine(err))
+				}
+			}
 			if asJSON {
 				return render.Lines(a.Stdout(), []listed{l})
 			}
@@ -235,10 +240,10 @@ func (a *App) verify(ctx context.Context, repos []cache.Repo) error {
 		fmt.Fprintf(a.Stdout(), "%s: %s, %s, %d damaged\n", repo.ID(), Count(v.Files, "file", "files"),
 			render.Size(v.Bytes), len(v.Damaged))
 		for _, d := range v.Damaged {
-			fmt.Fprintln(a.Stdout(), "  "+d.String())
+			fmt.Fprintln(a.Stdout(), "  "+render.CleanLine(d.String()))
 		}
 		if len(v.Unknown) > 0 {
-			fmt.Fprintln(a.Stdout(), "  without a hash: "+catalog.List(v.Unknown))
+			fmt.Fprintln(a.Stdout(), "  without a hash: "+render.CleanLine(catalog.List(v.Unknown)))
 		}
 		bad += len(v.Damaged)
 	}
