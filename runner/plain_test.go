@@ -1,9 +1,11 @@
 package runner
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"runner/backend/fake"
 	"runner/chattemplate"
 	"runner/generation"
 	"runner/reasoning"
@@ -47,6 +49,40 @@ func TestPlainReasoningCountsWhileCallsArePending(t *testing.T) {
 		got := of(func(*generation.Request) {})
 		if got != x.kept {
 			t.Errorf("%s: %s, want %s", name, got, x.kept)
+		}
+	}
+}
+
+// A system prompt in the middle of a conversation is shown as the user's where the template takes one at the start only.
+// A warning says so.
+func TestLaterPromptsAreMoved(t *testing.T) {
+	const turns = `{% for m in messages %}{{ m.role }}: {{ m.content }}` + "\n" + `{% endfor %}`
+	strict := `{% for m in messages %}{% if m.role == 'system' and not loop.first %}{{ raise_exception('first only') }}` +
+		`{% endif %}{% endfor %}` + turns
+	say := func(role chattemplate.Role, text string) chattemplate.Message {
+		return chattemplate.Message{Role: role, Content: text}
+	}
+	first := []chattemplate.Message{say(chattemplate.System, "Be kind."), say(chattemplate.User, "q")}
+	later := append(first, say(chattemplate.Assistant, "a"), say(chattemplate.System, "Be brief."), say(chattemplate.User, "r"))
+	for name, c := range map[string]struct {
+		template string
+		messages []chattemplate.Message
+		moved    bool
+		prompt   string
+	}{
+		"strict, at the start": {strict, first, false, "system: Be kind.\nuser: q\n"},
+		"strict, later": {strict, later, true,
+			"system: Be kind.\nuser: q\nassistant: a\nuser: <system>\nBe brief.\n</system>\nuser: r\n"},
+		"free, later": {turns, later, false, "system: Be kind.\nuser: q\nassistant: a\nsystem: Be brief.\nuser: r\n"},
+	} {
+		f := start(t, fake.Config{Vocab: fake.Think(), ChatTemplate: c.template}, Config{}, fake.Reply{Say: ""})
+		req := generation.Request{Messages: c.messages, MaxTokens: 1, Visibility: reasoning.VisibilityFull}
+		g := f.must(t, req)
+		if moved := slices.Contains(g.codes, generation.CodePromptMoved); moved != c.moved {
+			t.Errorf("%s: warnings %v", name, g.codes)
+		}
+		if p, err := f.Prompt(t.Context(), "", req); err != nil || p.Text != c.prompt {
+			t.Errorf("%s: %q, %v", name, p.Text, err)
 		}
 	}
 }
