@@ -105,7 +105,13 @@ func TestRememberedCallsBelongToTheirMoment(t *testing.T) {
 		"a message between": {func(q *generation.Request) {
 			q.Messages = slices.Insert(q.Messages, 2, chattemplate.Message{Role: chattemplate.User, Content: "x"})
 		}, ""},
-		"reasoning of its own": {func(q *generation.Request) { q.Messages[2].Reasoning = "mine" }, "mine"},
+		"plain reasoning": {func(q *generation.Request) { q.Messages[2].Reasoning = "." }, "secret"},
+		"plain reasoning, of another call": {func(q *generation.Request) {
+			q.Messages[2].Reasoning, q.Messages[2].ToolCalls[0].ID = "mine", "call_2"
+		}, "mine"},
+		"sealed reasoning": {func(q *generation.Request) {
+			q.Messages[2].Reasoning, q.Messages[2].Unseen = "mine", chattemplate.UnseenReasoning
+		}, "mine"},
 	} {
 		q := conversation()
 		c.change(&q)
