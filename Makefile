@@ -155,6 +155,7 @@ test-long: toolchain ## what a release needs: soak tests, crash rounds, attacks,
 	RUNNER_LONG=1 $(GO) test -timeout 20m -count 1 -v -run '^TestSpeed$$' ./models/hub/download
 	ENGINE=1 scripts/fuzz.sh $(or $(LONG),2m)
 	@$(MAKE) --no-print-directory package-check
+	RUNNER_LONG=1 $(MAKE) --no-print-directory test-clients
 	@$(MAKE) --no-print-directory test-clients-engines
 
 .PHONY: engines

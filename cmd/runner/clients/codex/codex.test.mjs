@@ -9,6 +9,8 @@ import { join } from 'node:path';
 import { tmpdir } from 'node:os';
 import { Server } from '../node/lib/server.mjs';
 
+// Each turn reads a prompt of thousands of tokens, so make test-clients has one case.
+const long = process.env.RUNNER_LONG ? {} : { skip: 'make test-long runs it' };
 const bin = (name) => new URL(`node_modules/.bin/${name}`, import.meta.url).pathname;
 const command = 'echo forty-two';
 const short = { type: 'json_schema', name: 'short', strict: true, schema: { enum: ['forty-two'] } };
@@ -126,7 +128,7 @@ let home;
 before(() => { home = mkdtempSync(join(tmpdir(), 'runner-codex-')); });
 after(() => rmSync(home, { recursive: true, force: true }));
 
-test('a turn with a tool, and the resumed session', async () => {
+test('a turn with a tool, and the resumed session', long, async () => {
   // Codex's own prompt is longer than the context that the bundled model was trained for.
   const server = await Server.start('--ctx-size', '32768');
   const relay = await Relay.start(server.url);
@@ -185,7 +187,7 @@ test('a tool of an MCP server', async () => {
   }
 });
 
-test('a prompt that does not fit is reported as such', async () => {
+test('a prompt that does not fit is reported as such', long, async () => {
   const server = await Server.start('--ctx-size', '4096');
   const relay = await Relay.start(server.url);
   try {
