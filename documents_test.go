@@ -177,3 +177,18 @@ func TestTheTourIsShort(t *testing.T) {
 		t.Errorf("the tour has %d lines, want 150 at most", lines)
 	}
 }
+
+// TestDocumentsAreShort keeps documents readable as a whole. Whoever adds a passage takes away one that is needed less.
+func TestDocumentsAreShort(t *testing.T) {
+	most := map[string]int{"docs/benchmarks.md": 200, "docs/decisions.md": 450}
+	all := 0
+	for path, text := range documents(t) {
+		lines := strings.Count(text, "\n")
+		if all += lines; most[path] > 0 && lines > most[path] {
+			t.Errorf("%s has %d lines; at most %d fit", path, lines, most[path])
+		}
+	}
+	if all > 4800 {
+		t.Errorf("all documents together have %d lines; at most 4800 fit", all)
+	}
+}

@@ -110,7 +110,7 @@ func TestIterationAndCurator(t *testing.T) {
 	f := start(t, fake.Config{}, Config{}, fake.Reply{After: "tool says 4<|end|>" + again, Say: think("", "It is 4.")})
 	req := user("first")
 	req.Messages = append(req.Messages, chattemplate.Message{Role: chattemplate.Assistant, Content: "1",
-		Reasoning: "long ago"},
+		Reasoning: "long ago", Unseen: chattemplate.UnseenReasoning},
 		chattemplate.Message{Role: chattemplate.User, Content: "2+2?"},
 		chattemplate.Message{Role: chattemplate.Assistant,
 			ToolCalls: []chattemplate.ToolCall{{ID: "c", Name: "add", Arguments: "{}"}}},

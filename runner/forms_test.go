@@ -193,8 +193,9 @@ func TestArguments(t *testing.T) {
 		{`{"type":["object","null"]}`, `null`, `{"type":"object"}`, "", true},
 		{`true`, `5`, `{"type":"object"}`, "", true},
 		{`true`, `Paris`, `{"type":"object"}`, "", false},
-		{`{"type":"object","properties":{}}`, `{"c": [1]}`, "", `{"c": [1]}`, false},
-		{"", `{"c": [1]}`, "", `{"c": [1]}`, true},
+		{`{"type":"object","properties":{}}`, `{"c": [1]}`, "", `{}`, false},
+		{`{"type":"object"}`, `{"c": [1]}`, "", `{"c": [1]}`, false},
+		{"", `{"c": [1]}`, "", `{}`, true},
 		{"", `Paris`, `{"type":"object"}`, "", false},
 	} {
 		f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: call + c.say + "<|call|>"})
