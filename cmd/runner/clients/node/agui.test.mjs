@@ -318,7 +318,7 @@ for (const [version, client] of [['1.0.0', current], ['0.0.58', older]]) {
       [400, 'invalid_value', 'forwardedProps.reasoning', { reasoning: 'all' }],
       [400, 'unsupported_value', 'forwardedProps.reasoning_encrypt', { reasoning_encrypt: true }],
       [400, 'invalid_value', 'forwardedProps.chunks', { chunks: true, legacy_thinking: true }],
-      [400, 'unsupported_value', 'resume', {}, { resume: [{ interruptId: 'i', status: 'resolved' }] }],
+      [400, 'invalid_value', 'resume[0].interruptId', {}, { resume: [{ interruptId: 'i', status: 'resolved' }] }],
       [404, 'model_not_found', 'model', { model: 'nothing' }],
     ]) {
       const error = await failed(props, more);
