@@ -2,7 +2,8 @@
 //
 // A command prints such an error as "what is wrong; what to do next", and a server logs both. [Of] finds the second
 // part, whatever wraps the error, and [Line] has both. [Error] serves where nobody asks for more than its parts. A type
-// with fields of its own embeds an [Advice]. An error whose kind says what to do wraps an [Error] as its kind.
+// with fields of its own embeds an [Advice]. An error whose kind says what to do wraps an [Error] as its kind. For
+// "did you mean", [Distance] compares two spellings.
 package hint
 
 import (

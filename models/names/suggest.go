@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"runner/hint"
 )
 
 // Suggest returns up to most of the names that text may have meant, the nearest first: well-known models and others,
@@ -58,7 +60,7 @@ func compare(text, name string) (misses, rest int, ok bool) {
 		return 0, 0, false
 	}
 	a, b := squash(text), squash(name)
-	if misses = Distance(a, b); misses <= max(1, len(a)/5) && misses < len(a) {
+	if misses = hint.Distance(a, b); misses <= max(1, len(a)/5) && misses < len(a) {
 		return misses, 0, true
 	}
 	have := parts(name)
@@ -66,7 +68,7 @@ func compare(text, name string) (misses, rest int, ok bool) {
 	for _, p := range parts(text) {
 		best, at := len(p), -1
 		for i, h := range have {
-			if d := Distance(p, h); d < best && d <= len(p)/4 {
+			if d := hint.Distance(p, h); d < best && d <= len(p)/4 {
 				best, at = d, i
 			}
 		}
@@ -102,27 +104,4 @@ func parts(name string) []string {
 		}
 	}
 	return all
-}
-
-// Distance returns how many letters must be added, removed, replaced or swapped with the next to make b of a.
-func Distance(a, b string) int {
-	two, one, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range one {
-		one[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(one[j]+1, row[j-1]+1, one[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], two[j-2]+1)
-			}
-		}
-		two, one, row = one, row, two
-	}
-	return one[len(b)]
 }

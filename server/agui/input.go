@@ -12,10 +12,11 @@ import (
 	"runner/server/wire"
 )
 
-// RunAgentInput is the body of POST /agui. Unknown fields are ignored.
+// RunAgentInput is the body of POST /agui.
 //
 //openapi:request RunAgentInput
 type RunAgentInput struct {
+	wire.Unread
 	// The version of AG-UI that the client speaks. Clients before 1.0 leave it out.
 	ProtocolVersion string `json:"protocolVersion"`
 	// The id of the conversation, at most 1,024 bytes. Sealed values are valid only in their conversation.
@@ -48,15 +49,6 @@ type Resume struct {
 	Status string `json:"status" api:"=resolved,cancelled required"`
 	// The result of the call: a text, or other JSON.
 	Payload json.RawMessage `json:"payload" api:"any"`
-}
-
-// Note implements [wire.Noter].
-func (in *RunAgentInput) Note(body []byte) {
-	for name, value := range wire.Members(body) {
-		if strings.EqualFold(name, path) {
-			in.ForwardedProps.Note(value)
-		}
-	}
 }
 
 // Tool is a function of the client that the model may call.

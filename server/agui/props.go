@@ -6,8 +6,8 @@ import (
 	"runner/server/wire"
 )
 
-// ForwardedProps are the options that the protocol has no fields for. All are optional. Unknown ones are ignored. Two
-// names of one option must have the same value.
+// ForwardedProps are the options that the protocol has no fields for. All are optional. Two names of one
+// option must have the same value.
 //
 // Options of this server that the protocol has no fields for. Reasoning is sent as messages of its own. Sealed values
 // are sent as `REASONING_ENCRYPTED_VALUE` (refused with `legacy_thinking`). The reasons for calls and the model's
@@ -54,6 +54,7 @@ func at(name string) string { return path + "." + name }
 // props reads the client's options.
 func (p *prompt) props(input *RunAgentInput) error {
 	props := &input.ForwardedProps
+	input.Warn(&p.warnings, fields)
 	asked, err := props.Parse(nil)
 	if err != nil {
 		return wire.Under(path, err)

@@ -2,7 +2,6 @@ package anthropic
 
 import (
 	"encoding/json"
-	"strings"
 
 	"runner/chattemplate"
 	"runner/generation"
@@ -13,11 +12,11 @@ import (
 	"runner/server/wire"
 )
 
-// MessagesRequest is the body of POST /v1/messages and, without MaxTokens, of POST /v1/messages/count_tokens. Unknown
-// fields are ignored.
+// MessagesRequest is the body of POST /v1/messages and, without MaxTokens, of POST /v1/messages/count_tokens.
 //
 //openapi:request MessagesRequest
 type MessagesRequest struct {
+	wire.Unread
 	// The name of the model. The default is the first model that the API key may use.
 	Model string `json:"model"`
 	// The maximum number of tokens to generate, including reasoning. It may be larger than the context. It is required
@@ -59,19 +58,6 @@ type MessagesRequest struct {
 	Container json.RawMessage `json:"container" api:"null" refuse:"this server has no containers"`
 	// Refused unless it is empty: this server does not call MCP servers.
 	MCPServers []json.RawMessage `json:"mcp_servers" api:"array[..0]" refuse:"give their tools in tools"`
-
-	// unknown lists the request's unknown fields about reasoning.
-	unknown []string
-}
-
-// Note implements [wire.Noter].
-func (body *MessagesRequest) Note(text []byte) {
-	body.unknown = contract.Unknown(text, "thinking")
-	for name, value := range wire.Members(text) {
-		if strings.EqualFold(name, "thinking") {
-			body.unknown = append(body.unknown, contract.Others(value, "thinking", "type", "budget_tokens", "display")...)
-		}
-	}
 }
 
 // ToolChoice says whether the model may or must call a tool.
@@ -165,9 +151,9 @@ type prompt struct {
 // generated, so that the request needs all its fields.
 func (a *API) decode(who *wire.Principal, body *MessagesRequest, complete bool) (*prompt, error) {
 	p := &prompt{req: a.cfg.Request(who)}
-	contract.Ignore(&p.warnings, body.unknown)
+	body.Warn(&p.warnings, fields)
 	if c := body.ContextManagement; c != nil && len(c.Edits) > 0 {
-		contract.Ignore(&p.warnings, []string{"context_management"})
+		p.warnings.Add(wire.CodeIgnored, "context_management: every request is read as it is; the edits have no effect")
 	}
 	if wire.Given(body.Thread) {
 		err := wire.Unsupported("thread",

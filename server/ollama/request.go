@@ -12,11 +12,10 @@ import (
 	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
-	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
-// ChatRequest is the body of POST /api/chat. Fields that are not here are ignored.
+// ChatRequest is the body of POST /api/chat.
 //
 //openapi:request OllamaChatRequest
 type ChatRequest struct {
@@ -56,6 +55,7 @@ type GenerateRequest struct {
 //
 //openapi:request OllamaRequest
 type Common struct {
+	wire.Unread
 	Model string `json:"model" api:"#OllamaModelName required"`
 	// Send the answer as lines of JSON while it is generated.
 	Stream *bool `json:"stream" api:"default=true"`
@@ -65,7 +65,7 @@ type Common struct {
 	// The form of the answer: `json` for any JSON object, or a JSON Schema. A schema that cannot be enforced exactly is
 	// refused.
 	Format  json.RawMessage `json:"format" api:"=,json|{}"`
-	Options json.RawMessage `json:"options" api:"#OllamaOptions"`
+	Options Options         `json:"options"`
 	// A duration (`5m`) or a number of seconds. 0 unloads the model after the answer, or at once if there is no prompt,
 	// as soon as nobody else uses it. That requires the permission `models` too. Other values have no effect: the server
 	// unloads models by its own rules (`--keep-alive`).
@@ -74,18 +74,12 @@ type Common struct {
 	Logprobs bool `json:"logprobs" api:"default=false"`
 	// How many of the likeliest tokens to return at each position, with `logprobs`.
 	TopLogprobs int64 `json:"top_logprobs" api:"[0..20] default=0"`
-
-	// unknown lists the request's unknown fields about reasoning.
-	unknown []string
 }
-
-// Note implements [wire.Noter].
-func (c *Common) Note(body []byte) { c.unknown = contract.Unknown(body, "think") }
 
 // Options are the options of Ollama that have an effect here.
 //
-// How tokens are chosen. Options that are left out have the server's values (`--temperature` and others). Other options
-// of Ollama are ignored. Whole numbers may be written with a fraction of zero.
+// How tokens are chosen. Options that are left out have the server's values (`--temperature` and others). Options about
+// loading have no effect. Whole numbers may be written with a fraction of zero.
 //
 //openapi:request OllamaOptions
 type Options struct {
@@ -154,7 +148,7 @@ func (a *API) decodeGenerate(who *wire.Principal, body *GenerateRequest) (*promp
 func (p *prompt) common(body *Common) error {
 	p.head.model = body.Model
 	p.stream = body.Stream == nil || *body.Stream
-	contract.Ignore(&p.head.warnings, body.unknown)
+	body.Warn(&p.head.warnings, fields)
 	if err := cmp.Or(p.think(body.Think), p.format(body.Format)); err != nil {
 		return err
 	}
@@ -166,14 +160,7 @@ func (p *prompt) common(body *Common) error {
 		return err
 	}
 	p.unload = wire.Given(body.KeepAlive) && keep == 0
-	if !wire.Given(body.Options) {
-		return nil
-	}
-	var o Options
-	if err := wire.UnmarshalAt("options", body.Options, &o); err != nil {
-		return err
-	}
-	return p.options(&o)
+	return p.options(&body.Options)
 }
 
 // think reads how much the model reasons and whether the reasoning is shown.

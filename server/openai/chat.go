@@ -11,7 +11,7 @@ import (
 	"runner/server/wire"
 )
 
-// ChatRequest is the body of POST /v1/chat/completions. Unknown fields are ignored.
+// ChatRequest is the body of POST /v1/chat/completions.
 //
 //openapi:request ChatCompletionRequest
 type ChatRequest struct {
@@ -144,7 +144,7 @@ type chatOrder struct {
 
 // readChat reads a principal's request, except for what needs the model.
 func (a *API) readChat(p *wire.Principal, b *ChatRequest) (*chatOrder, error) {
-	d, err := a.order(p, &b.Options)
+	d, err := a.order(p, &b.Options, fieldNames)
 	if err != nil {
 		return nil, err
 	}
@@ -167,10 +167,10 @@ func (a *API) readChat(p *wire.Principal, b *ChatRequest) (*chatOrder, error) {
 		return nil, err
 	}
 	if b.Verbosity != nil && *b.Verbosity != "medium" && *b.Verbosity != "" {
-		c.warnings.Add("field_ignored", "verbosity: models here do not know it; say it in a message")
+		c.warnings.Add(wire.CodeIgnored, "verbosity: models here do not know it; say it in a message")
 	}
 	if b.Store != nil && *b.Store {
-		c.warnings.Add("field_ignored", "store: chat completions are not kept; /v1/responses keeps what it answers")
+		c.warnings.Add(wire.CodeIgnored, "store: chat completions are not kept; /v1/responses keeps what it answers")
 	}
 	if b.IgnoreEOS {
 		c.unsupported("ignore_eos")

@@ -4,12 +4,11 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
 // CompletionRequest is the body of POST /v1/completions. The answer to a raw prompt may show reasoning, so the
-// permission reasoning:full is required and fields about reasoning are refused. Other unknown fields are ignored.
+// permission reasoning:full is required and fields about reasoning are refused.
 //
 //openapi:request CompletionRequest
 type CompletionRequest struct {
@@ -19,7 +18,7 @@ type CompletionRequest struct {
 	// Read the names of control tokens in a text as control tokens. Otherwise they are plain text.
 	ParseSpecial bool `json:"parse_special" api:"default=false"`
 	// The maximum number of tokens to generate. -1 generates as many as the context holds, 0 generates nothing.
-	MaxTokens *int64 `json:"max_tokens" api:"[-1..] default=16"`
+	MaxTokens *int64 `json:"max_tokens" api:"[-1..] default=16" of:"MaxTokens"`
 	// Return the prompt before the text, and its log probabilities too if `logprobs` is set.
 	Echo bool `json:"echo" api:"default=false"`
 	// Return the log probabilities of the generated tokens, and this many of the likeliest tokens at each position.
@@ -39,15 +38,6 @@ type CompletionRequest struct {
 	ReasoningStrategy json.RawMessage `json:"reasoning_strategy" api:"#NotForPrompts" refuse:"use /v1/chat/completions"`
 	ReasoningSeal     json.RawMessage `json:"reasoning_seal" api:"#NotForPrompts" refuse:"use /v1/chat/completions"`
 	ReasoningEncrypt  json.RawMessage `json:"reasoning_encrypt" api:"#NotForPrompts" refuse:"use /v1/chat/completions"`
-
-	// unknown lists other fields about reasoning. They have no effect on a raw prompt.
-	unknown []string
-}
-
-// Note implements [wire.Noter].
-func (b *CompletionRequest) Note(body []byte) {
-	b.unknown = contract.Unknown(body, "reasoning", "reasoning_effort", "include_reasoning", "reasoning_budget",
-		"reasoning_strategy", "reasoning_seal", "reasoning_encrypt")
 }
 
 // Completion is the answer, and each frame of a stream. If a stream's request asks for the usage, it is in the last
@@ -130,7 +120,7 @@ func (a *API) readCompletion(p *wire.Principal, b *CompletionRequest) (*completi
 	if err := p.MayPromptRaw("prompt"); err != nil {
 		return nil, err
 	}
-	d, err := a.order(p, &b.Options)
+	d, err := a.order(p, &b.Options, completionNames)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +146,6 @@ func (a *API) readCompletion(p *wire.Principal, b *CompletionRequest) (*completi
 	if err := c.readLogprobs(b); err != nil {
 		return nil, err
 	}
-	contract.Ignore(&c.warnings, b.unknown)
 	c.req.IgnoreEnd = b.IgnoreEOS
 	switch {
 	case b.BestOf != nil && *b.BestOf != int64(c.choices):

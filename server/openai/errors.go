@@ -37,3 +37,6 @@ func wireError(err error, form string) *wire.Error {
 var fieldNames = wire.Names[ChatRequest]("", map[string]string{
 	"Prompt": "prompt", "PromptTokens": "prompt", "Tokens": "input",
 })
+
+// completionNames are the names that differ in completions.
+var completionNames = wire.Names[CompletionRequest]("", nil)

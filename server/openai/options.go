@@ -15,6 +15,7 @@ import (
 //
 //openapi:request SamplingOptions
 type Options struct {
+	wire.Unread
 	// The name of the model. The default is the first model that the API key may use.
 	Model string `json:"model"`
 	// How many choices to generate.
@@ -77,10 +78,11 @@ type order struct {
 
 func (d *order) modelName() string { return d.model }
 
-// order reads the shared fields of a principal's request.
-func (a *API) order(p *wire.Principal, o *Options) (*order, error) {
+// order reads the shared fields of a principal's request. own are the format's names of the fields of the order.
+func (a *API) order(p *wire.Principal, o *Options, own map[string]string) (*order, error) {
 	d := &order{model: o.Model, req: a.cfg.Request(p), choices: 1, stream: o.Stream,
 		usage: o.StreamOptions != nil && o.StreamOptions.IncludeUsage}
+	o.Warn(&d.warnings, own)
 	if o.StreamOptions != nil && !o.Stream {
 		return nil, wire.Invalid("stream_options", "it goes with stream only")
 	}

@@ -273,7 +273,7 @@ func TestIgnoredFields(t *testing.T) {
 				"functions":null`,
 		`"user":"u","metadata":{"a":"b"},"store":null,"service_tier":"flex","prompt_cache_key":"k","safety_identifier":"s",
 		 "prediction":{"type":"content","content":"x"},"prompt_cache_retention":"24h","cache_prompt":true,
-				"unheard_of":[{"a":1}],
+				"unheard_of":null,
 		 "response_format":{"type":"text"},"modalities":["text"],"verbosity":"medium","stop":[],"grammar":"",
 				"parallel_tool_calls":true,"include":[]`,
 	} {

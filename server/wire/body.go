@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,8 +15,8 @@ import (
 	"unicode/utf8"
 )
 
-// ReadJSON reads the body of a request, one JSON value, into v. Unknown fields are ignored. Errors are an *Error that
-// names the wrong field. The server limits the length of bodies, their memory and their work, see [Budget]; an *Error
+// ReadJSON reads the body of a request, one JSON value, into v. Unknown fields are collected in v's [Unread] if it has
+// one. Errors are an *Error that names the wrong field. The server limits the length of bodies, their memory and their work, see [Budget]; an *Error
 // from reading the body is returned unchanged. What its beginning shows to be over a limit is refused before the rest
 // is read. If ReadJSON returns nil, the request still has work, see [Work].
 func ReadJSON(r *http.Request, v any) error {
@@ -88,11 +89,7 @@ func readBody(r *http.Request, s *shape) ([]byte, error) {
 	}
 }
 
-// Noter is a value that is shown its JSON text after decoding, for example to look for unknown fields.
-type Noter interface{ Note(body []byte) }
-
-// Unmarshal decodes JSON with the limits of v's fields and the errors of ReadJSON. If v is a [Noter], it is shown the
-// text.
+// Unmarshal decodes JSON with the limits of v's fields and the errors of ReadJSON.
 func Unmarshal(body []byte, v any) error {
 	if most := mostEntries(v); most != nil {
 		if err := look(body, most).tooMany(); err != nil {
@@ -107,8 +104,8 @@ func decode(body []byte, v any) error {
 	if err == nil {
 		err = inRange(v)
 	}
-	if n, ok := v.(Noter); ok && err == nil {
-		n.Note(body)
+	if u, ok := v.(interface{ unread() *Unread }); ok && err == nil {
+		u.unread().look("", body, fieldsOf(reflect.TypeOf(v).Elem()))
 	}
 	var own *Error
 	var wrong *json.UnmarshalTypeError

@@ -14,7 +14,7 @@ import (
 	"runner/cmd/runner/flags"
 	"runner/cmd/runner/render"
 	"runner/cmd/runner/settings"
-	"runner/models/names"
+	"runner/hint"
 )
 
 // withoutSettings are commands whose flags are not settings, besides those that only programs start. All but config
@@ -39,7 +39,7 @@ func (a *App) applySettings(cmd *cobra.Command) error {
 
 // warnMisspelled warns of variables that are almost those of settings. They have no effect.
 func (a *App) warnMisspelled(s *settings.Settings, root *cobra.Command) {
-	misspelled := s.Misspelled(root, names.Distance)
+	misspelled := s.Misspelled(root, hint.Distance)
 	for _, name := range slices.Sorted(maps.Keys(misspelled)) {
 		a.Complain(fmt.Sprintf("warning: %s is not a setting; did you mean %s?", name, misspelled[name]))
 	}

@@ -8,7 +8,7 @@ import (
 
 	"runner/cmd/runner/flags"
 	"runner/cmd/runner/settings"
-	"runner/models/names"
+	"runner/hint"
 )
 
 // No flag has a variable that the runners of GitHub Actions set, or one that means something else here.
@@ -47,7 +47,7 @@ func TestForeignVariablesAreNotMisspelled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := s.Misspelled(scripted().rootCommand(), names.Distance); len(found) > 0 {
+	if found := s.Misspelled(scripted().rootCommand(), hint.Distance); len(found) > 0 {
 		t.Errorf("%v", found)
 	}
 }

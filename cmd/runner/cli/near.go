@@ -3,7 +3,7 @@ package cli
 import (
 	"strings"
 
-	"runner/models/names"
+	"runner/hint"
 )
 
 // Nearest returns the name that is most like what was typed, or "" if none is. A name is like it if at most a third of
@@ -12,7 +12,7 @@ import (
 func Nearest(typed string, list []string) string {
 	best, least := "", (len(typed)+1)/3
 	for _, name := range list {
-		d := names.Distance(typed, name)
+		d := hint.Distance(typed, name)
 		if len(typed) > 2 && (strings.HasPrefix(name, typed) || strings.HasPrefix(typed, name+"-")) {
 			d = min(d, 1)
 		}

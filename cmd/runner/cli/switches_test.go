@@ -183,7 +183,8 @@ func TestSwitchesInEveryFormat(t *testing.T) {
 			switch {
 			case c.warned == "" && len(warned) > 0:
 				t.Errorf("%s%s: it is warned of %q", format, c.fields, warned)
-			case c.warned != "" && (len(warned) != 1 || !strings.HasPrefix(warned[0], c.warned+":")):
+			case c.warned != "" && (len(warned) != 1 ||
+				!strings.HasPrefix(strings.TrimPrefix(warned[0], "forwardedProps."), c.warned+":")):
 				t.Errorf("%s%s: it is warned of %q, want %s", format, c.fields, warned, c.warned)
 			}
 		}
@@ -193,5 +194,61 @@ func TestSwitchesInEveryFormat(t *testing.T) {
 	status, out := all(t.Context(), t, http.MethodPost, url+"/v1/completions", "most", body)
 	if found := warningInAnswer.FindAllString(out, -1); status != http.StatusOK || len(found) != 2 {
 		t.Errorf("/v1/completions: %d, warnings %q", status, found)
+	}
+}
+
+// Fields that a format does not know are named, with the field to use. Those that change no answer are not.
+func TestUnknownFieldsInEveryFormat(t *testing.T) {
+	const use, mean = "; use ", "; did you mean "
+	schema := `{"type":"json_schema","json_schema":{"name":"a","schema":{"type":"object"}}}`
+	url := wholeServer(t, io.Discard)
+	for _, c := range []struct{ formats, fields, want string }{
+		{"chat responses anthropic", `,"temprature":1`, "temprature" + mean + "temperature?"},
+		{"chat responses anthropic", `,"topP":1`, "topP" + mean + "top_p?"},
+		{ollamaFormats, `,"options":{"temprature":1}`, "options.temprature" + mean + "temperature?"},
+		{ollamaFormats, `,"temperature":1`, "temperature" + use + "options.temperature"},
+		{ollamaFormats, `,"max_tokens":9`, "max_tokens" + use + "options.num_predict"},
+		{ollamaFormats, `,"options":{"max_tokens":9}`, "options.max_tokens" + use + "options.num_predict"},
+		{ollamaFormats, `,"response_format":` + schema, "response_format" + use + "format"},
+		{ollamaFormats, `,"reasoning_effort":"low"`, "reasoning_effort" + use + "think"},
+		{ollamaFormats, `,"options":{"num_ctx":64,"num_thread":2,"num_gpu":1,"mirostat":0}`, ""},
+		{"agui", `,"temprature":1`, "forwardedProps.temprature" + mean + "temperature?"},
+		{"agui", `,"stop_sequences":["a"]`, "forwardedProps.stop_sequences" + use + "forwardedProps.stop"},
+		{"agui", `,"config":{"configurable":{}}`, ""},
+		{"chat", `,"format":{"type":"object"}`, "format" + use + "response_format"},
+		{"chat", `,"text":{"format":` + schema + `}`, "text.format" + use + "response_format"},
+		{"chat", `,"output_config":{"effort":"low","format":{"type":"json_schema","schema":{}}}`,
+			"output_config.effort" + use + "reasoning_effort\noutput_config.format" + use + "response_format"},
+		{"chat", `,"options":{"num_predict":9}`, "options.num_predict" + use + "max_completion_tokens"},
+		{"responses", `,"response_format":` + schema, "response_format" + use + "text.format"},
+		{"responses", `,"text":{"fromat":"x"}`, "text.fromat" + mean + "format?"},
+		{"responses", `,"max_tokens":9`, "max_tokens" + use + "max_output_tokens"},
+		{"anthropic", `,"response_format":` + schema, "response_format" + use + "output_config.format"},
+		{"anthropic", `,"stop":["a"]`, "stop" + use + "stop_sequences"},
+		{"anthropic", `,"reasoning_effort":"low"`, "reasoning_effort" + use + "output_config.effort"},
+		{"chat responses anthropic " + ollamaFormats, `,"lora":[{"id":0}],"draft_model":"d","adapter":"a","best_of":2`,
+			"lora\ndraft_model\nadapter\nbest_of"},
+		{"chat responses anthropic", `,"dry_multiplier":0.8,"dry_base":1.75,"xtc_probability":0.5,"xtc_threshold":0.1`,
+			"dry_multiplier\nxtc_probability"},
+		{"chat responses anthropic " + ollamaFormats,
+			`,"dry_multiplier":0.0,"xtc_probability":0,"best_of":1,"lora":[],"adapter":"","draft_model":null`, ""},
+		// What clients send as a matter of course.
+		{"chat responses anthropic " + ollamaFormats, `,"user":"u","service_tier":"auto","prompt_cache_key":"k",` +
+			`"client_metadata":{"a":"b"},"cache_control":{"type":"ephemeral"},"betas":["b"],"cache_prompt":true`, ""},
+	} {
+		for format := range strings.FieldsSeq(c.formats) {
+			status, _, warned, out := ask(t, url, "most", format, "", c.fields)
+			got := strings.ReplaceAll(strings.Join(warned, "\n"), ": this field is not known here and has no effect", "")
+			if status != http.StatusOK || got != c.want {
+				t.Errorf("%s%s: %d, warnings %q, want %q:\n%s", format, c.fields, status, got, c.want, out)
+			}
+		}
+	}
+	status, out := all(t.Context(), t, http.MethodPost, url+"/v1/completions", "most",
+		`{"model":"demo","prompt":"Two and two","max_completion_tokens":3,"temprature":1}`)
+	for _, want := range []string{"; use max_tokens", "; did you mean temperature?"} {
+		if status != http.StatusOK || !strings.Contains(out, want) {
+			t.Errorf("/v1/completions: %d, without %q:\n%s", status, want, out)
+		}
 	}
 }

@@ -74,9 +74,6 @@ type Fields struct {
 	// messages or tools. Variables about effort and budget (`enable_thinking` or `thinking` false, `reasoning_effort`,
 	// `thinking_budget`) have the same effect as fields of the request.
 	TemplateArgs map[string]any `json:"chat_template_kwargs,omitempty" api:"{}[..256]" of:"TemplateArgs"`
-
-	// unknown lists the request's unknown fields about reasoning.
-	unknown []string
 }
 
 // object is the object form of Fields.Reasoning.
@@ -97,8 +94,6 @@ type object struct {
 	MaxTokens *int `json:"max_tokens" api:"[-1..16777216]"`
 	// `all_turns` means `keep_reasoning` true, `current_turn` means false.
 	Context *string `json:"context" api:"=auto,current_turn,all_turns"`
-
-	unknown []string
 }
 
 // Asked is what a request asks for.
@@ -204,7 +199,6 @@ func (f *Fields) Parse(include []string) (Asked, error) {
 	); err != nil {
 		return Asked{}, err
 	}
-	Ignore(&p.warnings, f.unknown)
 	a := Asked{
 		Visibility: p.visibility.value, Said: p.visibility.from != "", Summary: p.summary.value, Warnings: p.warnings,
 		Effort: p.effort.value, Budget: p.budget.value, Keep: p.keep.value,
@@ -248,7 +242,6 @@ func (p *parser) reasoning(raw json.RawMessage) error {
 	if err := wire.UnmarshalAt("reasoning", raw, &o); err != nil {
 		return err
 	}
-	Ignore(&p.warnings, o.unknown)
 	return cmp.Or(
 		p.enable("reasoning.enabled", o.Enabled), p.summaryOf("reasoning.summary", o.Summary),
 		p.summaryOf("reasoning.generate_summary", o.GenerateSummary), p.exclude(o.Exclude), p.contextOf(o.Context),

@@ -3,17 +3,10 @@ package contract
 import (
 	"cmp"
 	"encoding/json"
-	"reflect"
-	"slices"
-	"strings"
-	"sync"
 
 	"runner/reasoning"
 	"runner/server/wire"
 )
-
-// CodeIgnored is the code of the warning about a field that has no effect.
-const CodeIgnored = "field_ignored"
 
 // thinking is the object form of Fields.Thinking, as clients of Anthropic and other vendors send it.
 //
@@ -25,70 +18,11 @@ type thinking struct {
 	Type *string `json:"type" api:"=enabled,adaptive,auto,disabled"`
 	// Another name of `reasoning_budget`.
 	BudgetTokens *int `json:"budget_tokens" api:"[-1..16777216]"`
-
-	unknown []string
 }
 
-// Note implements [wire.Noter].
-func (f *Fields) Note(body []byte) { f.unknown = Unknown(body, fieldNames()...) }
-
-// Note implements [wire.Noter].
-func (o *object) Note(body []byte) {
-	o.unknown = Others(body, "reasoning", namesOf(reflect.TypeFor[object]())...)
-}
-
-// Note implements [wire.Noter].
-func (t *thinking) Note(body []byte) {
-	t.unknown = Others(body, "thinking", namesOf(reflect.TypeFor[thinking]())...)
-}
-
-var fieldNames = sync.OnceValue(func() []string { return namesOf(reflect.TypeFor[Fields]()) })
-
-// namesOf lists the names of a struct's fields in JSON.
-func namesOf(t reflect.Type) (names []string) {
-	for i := range t.NumField() {
-		if name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// maxUnknown is the maximum number of unknown fields that warnings name.
-const maxUnknown = 16
-
-// switchNames are the common fields about reasoning whose names begin with neither reasoning nor thinking.
-var switchNames = []string{"think", "enable_thinking", "include_reasoning", "chat_template_kwargs"}
-
-// Unknown lists the fields of a request that are about reasoning and are not among the known ones: those whose names
-// begin with reasoning or thinking, and others that are common in other formats. Null counts as left out.
-func Unknown(body []byte, known ...string) (unknown []string) {
-	for name, value := range wire.Members(body) {
-		lower := strings.ToLower(name)
-		about := strings.HasPrefix(lower, "reasoning") || strings.HasPrefix(lower, "thinking") ||
-			slices.Contains(switchNames, lower)
-		if about && wire.Given(value) && !slices.Contains(known, lower) && len(unknown) < maxUnknown {
-			unknown = append(unknown, wire.Clip(name))
-		}
-	}
-	return unknown
-}
-
-// Others lists the fields of the object at path that are not among the known ones.
-func Others(body []byte, path string, known ...string) (unknown []string) {
-	for name, value := range wire.Members(body) {
-		if wire.Given(value) && !slices.Contains(known, strings.ToLower(name)) && len(unknown) < maxUnknown {
-			unknown = append(unknown, path+"."+wire.Clip(name))
-		}
-	}
-	return unknown
-}
-
-// Ignore adds a warning about each of some unknown fields.
-func Ignore(to *wire.Warnings, unknown []string) {
-	for _, f := range unknown {
-		to.Add(CodeIgnored, f+": this field is not known here and has no effect")
-	}
+// Objects implements [wire.Holder].
+func (*Fields) Objects() map[string]any {
+	return map[string]any{"reasoning": object{}, "thinking": thinking{}}
 }
 
 // enable reads a field that turns the reasoning on or off. Off means effort none. On is the default, so agree only
@@ -150,7 +84,6 @@ func (p *parser) thinking(raw json.RawMessage) error {
 	if err := wire.UnmarshalAt("thinking", raw, &t); err != nil {
 		return err
 	}
-	Ignore(&p.warnings, t.unknown)
 	if t.Type != nil {
 		on := *t.Type != "disabled"
 		if on && *t.Type != "enabled" && *t.Type != "adaptive" && *t.Type != "auto" {
@@ -174,7 +107,7 @@ func (p *parser) format(format *string) error {
 	}
 	switch *format {
 	case "raw", "none", "deepseek-legacy":
-		p.warnings.Add(CodeIgnored,
+		p.warnings.Add(wire.CodeIgnored,
 			param+": this server never puts reasoning into the answer; visibility full returns it separately")
 	}
 	switch *format {

@@ -621,7 +621,7 @@ func TestRefusals(t *testing.T) {
 	f.refused(t, "POST", "/v1/responses", `{"input":`, 400)
 }
 
-// Unknown and ignored fields do no harm.
+// Unknown and ignored fields do no harm. Those that a client may rely on are named.
 func TestIgnoredFields(t *testing.T) {
 	f := start(t, Config{}, fake.Config{})
 	got := f.post(t, body(t, object{
@@ -636,8 +636,14 @@ func TestIgnoredFields(t *testing.T) {
 		t.Errorf("response %v", got)
 	}
 	w := got["warnings"].([]any)
-	if len(w) != 2 || w[0].(object)["code"] != CodeIncludeIgnored ||
-		!strings.HasPrefix(w[1].(object)["message"].(string), "reasoning.mode:") {
+	var said string
+	for _, warning := range w {
+		said += warning.(object)["code"].(string) + " " + warning.(object)["message"].(string) + "\n"
+	}
+	if said != `field_ignored reasoning.mode: this field is not known here and has no effect
+field_ignored unheard_of: this field is not known here and has no effect
+include_ignored include names what there is not in this response
+` {
 		t.Errorf("warnings %v", w)
 	}
 }

@@ -23,9 +23,9 @@
 // The fields of [CreateRequest] are supported, with these exceptions:
 //
 //   - Ignored, because they have no meaning here: max_tool_calls, text.verbosity, user, safety_identifier,
-//     prompt_cache_key, service_tier, stream_options, and unknown fields.
-//   - Left out with a warning: tools and tool records of types that this server does not run, and unknown names in
-//     include.
+//     prompt_cache_key, service_tier, stream_options, and others that [wire.Unread] lists.
+//   - Left out with a warning: unknown fields, tools and tool records of types that this server does not run, and
+//     unknown names in include.
 //   - Refused by name: conversation, prompt, context_management, moderation, reasoning_encrypt on a server without a
 //     trace store, input that is not text, and unknown types of items, tool choices and formats.
 //

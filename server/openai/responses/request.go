@@ -21,11 +21,11 @@ const (
 // Values of include that this package gives; those of the reasoning are package contract's.
 const includeLogprobs = "message.output_text.logprobs"
 
-// CreateRequest is the body of POST /v1/responses. It needs an input, instructions or a previous response. Unknown
-// fields are ignored.
+// CreateRequest is the body of POST /v1/responses. It needs an input, instructions or a previous response.
 //
 //openapi:request ResponsesRequest
 type CreateRequest struct {
+	wire.Unread
 	// The name of the model. The default is the first model that the API key may use.
 	Model string `json:"model"`
 	// The user's text, or items. It is required and must not be empty, unless there are `instructions` or a
@@ -226,6 +226,7 @@ func read(w *CreateRequest, defaults generation.Request) (*asked, error) {
 // check checks what needs no reading.
 func (q *asked) check() error {
 	w := q.wire
+	w.Warn(&q.warnings, params)
 	if is(w.Background, false) && !q.store {
 		return wire.Invalid("background", "a response in the background has to be stored; leave store out or set it to true")
 	}
