@@ -48,7 +48,7 @@ Effort reasoning_effort effort
 Visibility reasoning include_reasoning think enable_thinking thinking
 Budget reasoning_budget thinking_budget budget_tokens
 Seed seed
-ToolChoice tool_choice
+ToolChoice tool_choice="auto"
 Sampling.Temperature temperature
 Sampling.TopP top_p
 Sampling.TopK top_k
@@ -62,12 +62,12 @@ Sampling.Bias logit_bias
 object options output_config text extra_body
 nothing mirostat=0 dry_multiplier=0 xtc_probability=0 tfs_z=1 dynatemp_range=0 top_a=0 min_tokens=0 length_penalty=1
 nothing best_of=1 n=1 parallel_tool_calls=true use_beam_search=false ignore_eos=false echo=false
-nothing lora adapter draft_model
+nothing lora adapter draft_model logprobs=false top_logprobs=0 top_n_sigma=-1
 silent user metadata store cache_control service_tier stream_options include_usage include_obfuscation
 silent continuous_usage_stats prompt_cache_key prompt_cache_options prompt_cache_retention safety_identifier betas
 silent anthropic_beta anthropic_version client_metadata prediction usage speed inference_geo provider
 silent keep_alive num_keep num_batch num_gpu main_gpu num_thread numa low_vram f16_kv
-silent use_mmap use_mlock cache_prompt id_slot slot_id n_keep timings_per_token return_progress samplers
+silent use_mmap use_mlock cache_prompt id_slot slot_id n_keep timings_per_token return_progress
 silent backend_sampling min_keep mirostat_eta mirostat_tau dry_base dry_allowed_length dry_penalty_last_n
 silent dry_sequence_breakers xtc_threshold dynatemp_exponent request_id priority cache_salt session_id chat_id
 silent forwardedprops.config forwardedprops.command forwardedprops.nodename forwardedprops.streammode

@@ -235,6 +235,15 @@ func TestUnknownFieldsInEveryFormat(t *testing.T) {
 		// What clients send as a matter of course.
 		{"chat responses anthropic " + ollamaFormats, `,"user":"u","service_tier":"auto","prompt_cache_key":"k",` +
 			`"client_metadata":{"a":"b"},"cache_control":{"type":"ephemeral"},"betas":["b"],"cache_prompt":true`, ""},
+		{"responses", `,"instructions":"Be brief.","store":false,"include":["reasoning.encrypted_content"],` +
+			`"prompt_cache_key":"k","client_metadata":{"a":"b"},"text":{"verbosity":"low"},"parallel_tool_calls":true,` +
+			`"tool_choice":"auto","reasoning":{"effort":"medium","summary":"auto"},"prompt_cache_retention":"24h"`, ""},
+		{"anthropic", `,"metadata":{"user_id":"u"},"thinking":{"type":"adaptive","display":"updates"},"speed":"fast",` +
+			`"output_config":{"effort":"high"},"tool_choice":{"type":"auto"},"temperature":1,"system":"Be brief."`, ""},
+		{"chat", `,"n":1,"parallel_tool_calls":true,"tool_choice":"auto","logprobs":false,"max_tokens":99,"store":false,` +
+			`"presence_penalty":0,"top_p":1,"timings_per_token":true,"id_slot":0,"mirostat":0,"dry_base":1.75`, ""},
+		{ollamaFormats, `,"keep_alive":"5m","options":{"num_ctx":64,"num_keep":4,"num_batch":64,"use_mmap":true,` +
+			`"tfs_z":1.0,"mirostat_eta":0.1,"mirostat_tau":5,"repeat_last_n":64},"format":"","tool_choice":"auto"`, ""},
 	} {
 		for format := range strings.FieldsSeq(c.formats) {
 			status, _, warned, out := ask(t, url, "most", format, "", c.fields)
