@@ -104,11 +104,33 @@ func lines(t *testing.T, events []decision.Event) []byte {
 	return b.Bytes()
 }
 
+// sound returns a function for Read that fails the test.
+func sound(t testing.TB) func(error, int) {
+	return func(first error, n int) { t.Errorf("%d damaged lines: %v", n, first) }
+}
+
+// Damaged lines are skipped and counted.
+func TestDamagedLines(t *testing.T) {
+	var first error
+	var skipped int
+	debriefs, err := decision.Read(strings.NewReader(`{"kind":"run-started","runId":"a","task":"x"}
+{"kind":"tool-call-start","runId":"a","toolNa
+{"kind":7}
+{"kind":"run-completed","runId":"a","status":"success"}
+{"kind":"tool-ca`), func(err error, n int) { first, skipped = err, n })
+	if err != nil || len(debriefs) != 1 || debriefs[0].Verdict == nil || len(debriefs[0].Path) != 0 {
+		t.Fatalf("%+v %v", debriefs, err)
+	}
+	if skipped != 2 || first == nil || !strings.Contains(first.Error(), "line 2 of the trace") {
+		t.Errorf("%d skipped, first %v", skipped, first)
+	}
+}
+
 func TestGolden(t *testing.T) {
 	for _, v := range []reasoning.Visibility{reasoning.VisibilityFull, reasoning.VisibilityNone} {
 		text := lines(t, trace(run(t, v)))
 		golden(t, v.String()+".jsonl", text)
-		debriefs, err := decision.Read(bytes.NewReader(text))
+		debriefs, err := decision.Read(bytes.NewReader(text), sound(t))
 		if err != nil || len(debriefs) != 1 {
 			t.Fatal(err)
 		}
@@ -232,6 +254,102 @@ func TestReasonAmongArguments(t *testing.T) {
 	}
 }
 
+// A call's reason stands once: at the call, or in an event of its own if it comes too late or its call never comes.
+// Such an event has a confidence even if the model stated none.
+func TestReasonsStandOnce(t *testing.T) {
+	stated := 0.25
+	for name, c := range map[string]struct {
+		before, after []reasoning.Decision
+		at, own       []string
+		confidence    float64
+	}{
+		"before the call": {before: []reasoning.Decision{{Rationale: reasoning.Rationale{Why: "early"}}}, at: []string{"early"}},
+		"after the call":  {after: []reasoning.Decision{{Rationale: reasoning.Rationale{Why: "late"}}}, at: []string{""}, own: []string{"late"}},
+		"with confidence": {after: []reasoning.Decision{{Rationale: reasoning.Rationale{Why: "late", Confidence: &stated}}},
+			at: []string{""}, own: []string{"late"}, confidence: stated},
+		"without a call": {before: []reasoning.Decision{{Rationale: reasoning.Rationale{Why: "stray"}, Iteration: 7}},
+			at: []string{""}, own: []string{"stray"}},
+	} {
+		var at, own []string
+		tracer := decision.NewTracer(decision.Config{RunID: "r", Clock: clock}, func(e decision.Event) {
+			switch e.Kind {
+			case decision.ToolCallStart:
+				why := ""
+				if e.Rationale != nil {
+					why = e.Rationale.Why
+				}
+				at = append(at, why)
+			case decision.DecisionEvaluated:
+				if own = append(own, e.Reason); *e.Confidence != c.confidence {
+					t.Errorf("%s: confidence %v", name, *e.Confidence)
+				}
+			}
+		})
+		call := reasoning.Call{ID: "a", Name: "f"}
+		decide := func(list []reasoning.Decision) {
+			for i := range list {
+				of := call
+				of.Index = list[i].Iteration
+				tracer.Push(reasoning.Event{Kind: reasoning.Decided, Call: of, Decision: &list[i]})
+			}
+		}
+		tracer.Push(reasoning.Event{Kind: reasoning.Started, Info: &reasoning.Info{Iteration: 1}})
+		decide(c.before)
+		tracer.Push(reasoning.Event{Kind: reasoning.SegmentStart, Segment: reasoning.ToolCall, Call: call})
+		tracer.Push(reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.ToolCall, Call: call})
+		tracer.Push(reasoning.Event{Kind: reasoning.SegmentStart, Segment: reasoning.Answer})
+		decide(c.after)
+		tracer.End(false)
+		if !reflect.DeepEqual(at, c.at) || !reflect.DeepEqual(own, c.own) {
+			t.Errorf("%s: at the call %q, elsewhere %q", name, at, own)
+		}
+	}
+}
+
+// What a specialist does is a run of its own within the run, and belongs to the run's debrief.
+func TestSpecialistsAreRuns(t *testing.T) {
+	for name, c := range map[string]struct {
+		by      string
+		outcome reasoning.DelegationOutcome
+		turns   int
+	}{
+		"by the model": {"model", reasoning.DelegationReturned, 5},
+		"by the user":  {"user", reasoning.DelegationReturned, 4},
+		"pending":      {"user", reasoning.DelegationPending, 3},
+	} {
+		var events []decision.Event
+		tracer := decision.NewTracer(decision.Config{RunID: "r", Clock: clock}, func(e decision.Event) { events = append(events, e) })
+		call := reasoning.Call{ID: "a", Name: "f"}
+		for _, e := range []reasoning.Event{
+			{Kind: reasoning.Started, Info: &reasoning.Info{}},
+			{Kind: reasoning.DelegationStart, Delegation: &reasoning.Delegation{ID: "d1", By: c.by}},
+			{Kind: reasoning.SegmentStart, Segment: reasoning.ToolCall, Call: call},
+			{Kind: reasoning.SegmentEnd, Segment: reasoning.ToolCall, Call: call},
+			{Kind: reasoning.DelegationEnd, Delegation: &reasoning.Delegation{ID: "d1", By: c.by, Steps: 3, Outcome: c.outcome}},
+			{Kind: reasoning.SegmentDelta, Segment: reasoning.Answer, Text: strings.Repeat("\u00e9", 300)},
+			{Kind: reasoning.Done, Result: &reasoning.Result{}},
+		} {
+			tracer.Push(e)
+		}
+		theirs := map[decision.Kind]bool{decision.PhaseEnter: true, decision.ToolCallStart: true, decision.ToolCallEnd: true,
+			decision.PhaseExit: true}
+		for _, e := range events {
+			if want := theirs[e.Kind]; want != (e.RunID == "r/d1" && e.ParentRunID == "r" && e.RootRunID == "r" && e.Depth == 1) ||
+				!want && (e.RunID != "r" || e.ParentRunID != "" || e.Depth != 0) {
+				t.Errorf("%s: %+v", name, e)
+			}
+		}
+		s := events[len(events)-2].State
+		if s.LLMCalls != c.turns || s.OutputLen != 300 || *s.OutputPreview != strings.Repeat("\u00e9", 240) {
+			t.Errorf("%s: %+v", name, s)
+		}
+		debriefs, err := decision.Read(bytes.NewReader(lines(t, events)), sound(t))
+		if err != nil || len(debriefs) != 1 || debriefs[0].RunID != "r" || len(debriefs[0].Path) != 1 {
+			t.Errorf("%s: %+v %v", name, debriefs, err)
+		}
+	}
+}
+
 func TestBrokenOffRuns(t *testing.T) {
 	for _, cancelled := range []bool{false, true} {
 		var events []decision.Event
@@ -259,11 +377,11 @@ func TestReadManyRuns(t *testing.T) {
 {"kind":"run-started","runId":"b","task":"y"}
 {"kind":"something-new","runId":"b","more":1}
 {"kind":"tool-call-start","runId":"a","iter":1,"callIndex":0,"toolName":"f","rationale":{"why":""}}
-{"kind":"alternatives-considered","runId":"a","iter":1,"callIndex":3,` +
+{"kind":"alternatives-considered","runId":"a","iter":1,"callIndex":3,`+
 		`"alternatives":[{"option":"o","rejectedBecause":"r"}]}
 {"kind":"run-completed","runId":"a","status":"success","totalTokens":1,"rationaleMissing":1}
 {"kind":"run-completed","runId":"a","status":"failure","totalTokens":2,"rationaleMissing":1}
-`))
+`), sound(t))
 	if err != nil || len(debriefs) != 2 || debriefs[0].RunID != "a" || debriefs[1].Goal != "y" ||
 		debriefs[1].Verdict != nil {
 		t.Fatalf("%+v %v", debriefs, err)
@@ -287,7 +405,7 @@ func TestReadErrors(t *testing.T) {
 		strings.Repeat("x", 1<<20+1):   "bytes",
 		`{"kind":"started","info":{}}`: "runId",
 	} {
-		if _, err := decision.Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := decision.Read(strings.NewReader(text), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40q: %v", text, err)
 		}
 	}
@@ -306,7 +424,7 @@ func FuzzRead(f *testing.F) {
 		`"alternatives":[{"option":"g","rejectedBecause":"h"}]}`))
 	f.Add([]byte(`{"kind":"run-completed","runId":"a","status":7,"totalTokens":1e300,"durationMs":-1.5}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		debriefs, err := decision.Read(bytes.NewReader(text))
+		debriefs, err := decision.Read(bytes.NewReader(text), func(error, int) {})
 		if err != nil {
 			return
 		}
@@ -332,7 +450,7 @@ func TestALongTraceTakesNoLongTime(t *testing.T) {
 	const n = 50_000
 	line := `{"kind":"strategy-switched","runId":"r","from":"json","to":"posthoc","reason":"x"}` + "\n"
 	began := time.Now()
-	list, err := decision.Read(strings.NewReader(strings.Repeat(line, n)))
+	list, err := decision.Read(strings.NewReader(strings.Repeat(line, n)), sound(t))
 	if err != nil || len(list) != 1 || len(list[0].Path) != n || list[0].Path[n-1].Rationale == nil {
 		t.Fatalf("%d runs, %v", len(list), err)
 	}

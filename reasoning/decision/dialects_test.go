@@ -15,7 +15,7 @@ import (
 
 func readOne(t *testing.T, text []byte) *decision.Debrief {
 	t.Helper()
-	list, err := decision.Read(bytes.NewReader(text))
+	list, err := decision.Read(bytes.NewReader(text), sound(t))
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%d debriefs, %v", len(list), err)
 	}
@@ -52,14 +52,17 @@ func TestTraceOfTheSource(t *testing.T) {
 var required = map[decision.Kind][]string{
 	decision.RunStarted:             {"task:string", "model:string", "provider:string", "config:object"},
 	decision.ToolCallStart:          {"toolName:string"},
-	decision.DecisionEvaluated:      {"decisionType:string", "reason:string", "rationale.why:string"},
+	decision.ToolCallEnd:            {"toolName:string", "ok:boolean"},
+	decision.PhaseEnter:             {"phase:string", "parentRunId:string", "rootRunId:string", "depth:number"},
+	decision.PhaseExit:              {"phase:string", "parentRunId:string", "rootRunId:string", "depth:number"},
+	decision.DecisionEvaluated:      {"decisionType:string", "confidence:number", "reason:string", "rationale.why:string"},
 	decision.AlternativesConsidered: {"chosen:string", "alternatives:array"},
 	decision.AssumptionRecorded:     {"assumption:string", "rationale.why:string"},
 	decision.CuratorDecision:        {"action:string", "targetRef:string", "rationale.why:string"},
 	decision.StrategySwitched:       {"from:string", "to:string", "reason:string", "rationale.why:string"},
 	decision.KernelStateSnapshot: {
-		"status:string", "toolsUsed:array", "stepsCount:number", "stepsByType:object", "outputLen:number",
-		"tokens:number", "terminatedBy:string", "terminationRationale.why:string",
+		"status:string", "toolsUsed:array", "scratchpadKeys:array", "stepsCount:number", "stepsByType:object",
+		"outputPreview:string", "outputLen:number", "tokens:number", "cost:number", "llmCalls:number", "terminatedBy:string", "terminationRationale.why:string",
 	},
 	decision.RunCompleted: {"status:string", "totalTokens:number", "totalCostUsd:number", "durationMs:number"},
 }
@@ -76,7 +79,14 @@ var words = map[decision.Kind]map[string][]string{
 // TestShapesOfTheSource compares the events of a trace with every kind with the members of the source's types.
 func TestShapesOfTheSource(t *testing.T) {
 	seen := map[decision.Kind]bool{}
-	for line := range bytes.Lines(lines(t, trace(run(t, reasoning.VisibilityFull)))) {
+	events := run(t, reasoning.VisibilityFull)
+	late := []reasoning.Event{ // a specialist, and a reason after its call, without a confidence
+		{Kind: reasoning.DelegationStart, Delegation: &reasoning.Delegation{ID: "d1"}},
+		{Kind: reasoning.Decided, Call: reasoning.Call{Index: 1, ID: "c2", Name: "look_up"}, Decision: &reasoning.Decision{
+			Decision: reasoning.DecisionToolSelection, Rationale: reasoning.Rationale{Why: "It is unknown."}}},
+		{Kind: reasoning.DelegationEnd, Delegation: &reasoning.Delegation{ID: "d1"}},
+	}
+	for line := range bytes.Lines(lines(t, trace(slices.Insert(events, len(events)-1, late...)))) {
 		var e map[string]any
 		if err := json.Unmarshal(line, &e); err != nil {
 			t.Fatal(err)
@@ -137,9 +147,14 @@ func TestCutTrace(t *testing.T) {
 			t.Errorf("%d bytes: %+v", n, d)
 		}
 	}
-	for _, text := range []string{string(first[:20]), string(whole) + "oops\n", "oops\n" + string(whole)} {
-		if _, err := decision.Read(strings.NewReader(text)); err == nil {
-			t.Errorf("%.40q is read", text)
+	if _, err := decision.Read(bytes.NewReader(first[:20]), sound(t)); err == nil {
+		t.Error("a part of a line is read")
+	}
+	for _, text := range []string{string(whole) + "oops\n", "oops\n" + string(whole)} {
+		skipped := 0
+		list, err := decision.Read(strings.NewReader(text), func(_ error, n int) { skipped = n })
+		if err != nil || len(list) != 1 || list[0].Verdict == nil || skipped != 1 {
+			t.Errorf("%.40q: %d lines skipped, %v", text, skipped, err)
 		}
 	}
 }

@@ -14,11 +14,13 @@ const (
 	// ToolCallStart has callIndex, toolCallId, toolName, and rationale if the model has stated its reason by the end
 	// of the call.
 	ToolCallStart Kind = "tool-call-start"
-	// DecisionEvaluated has decisionType, reason, rationale, confidence if the model stated one, and for a call
-	// callIndex, toolCallId and toolName. Every reason that the model states gets one.
+	// ToolCallEnd has callIndex, toolCallId, toolName and ok, which is true: the call is complete. The caller answers it.
+	ToolCallEnd Kind = "tool-call-end"
+	// DecisionEvaluated has decisionType, reason, rationale, confidence, and for a call callIndex, toolCallId and
+	// toolName. It is for a reason that is not in ToolCallStart. The confidence is 0 if the model stated none; then the
+	// rationale has none.
 	DecisionEvaluated Kind = "decision-evaluated"
-	// AlternativesConsidered has chosen, alternatives, and the fields of DecisionEvaluated for a call. It follows that
-	// event.
+	// AlternativesConsidered has chosen, alternatives, and the fields of DecisionEvaluated for a call.
 	AlternativesConsidered Kind = "alternatives-considered"
 	// AssumptionRecorded has assumption and rationale, whose why is empty if the model gave no reason.
 	AssumptionRecorded Kind = "assumption-recorded"
@@ -26,6 +28,9 @@ const (
 	CuratorDecision Kind = "curator-decision"
 	// StrategySwitched has from, to, reason and rationale.
 	StrategySwitched Kind = "strategy-switched"
+	// PhaseEnter and PhaseExit enclose what a specialist does. They have phase.
+	PhaseEnter Kind = "phase-enter"
+	PhaseExit  Kind = "phase-exit"
 	// KernelStateSnapshot comes once, at the end. It has status, terminatedBy, terminationRationale and the fields of
 	// State.
 	KernelStateSnapshot Kind = "kernel-state-snapshot"
@@ -46,6 +51,9 @@ const (
 	stateFailed = "failed"
 )
 
+// specialist is the phase of a specialist.
+const specialist = "specialist"
+
 // provider is the model's provider in RunStarted.
 const provider = "runner"
 
@@ -53,6 +61,10 @@ const provider = "runner"
 type Event struct {
 	Kind  Kind   `json:"kind"`
 	RunID string `json:"runId"`
+	// ParentRunID, RootRunID and Depth are set for a specialist, whose run is a part of the other.
+	ParentRunID string `json:"parentRunId,omitempty"`
+	RootRunID   string `json:"rootRunId,omitempty"`
+	Depth       int    `json:"depth,omitempty"`
 	// Timestamp is in milliseconds since 1970.
 	Timestamp int64 `json:"timestamp"`
 	// Iter counts the turns since the user's last message, from 1.
@@ -72,6 +84,8 @@ type Event struct {
 	CallIndex    *int                 `json:"callIndex,omitempty"`
 	ToolCallID   string               `json:"toolCallId,omitempty"`
 	ToolName     string               `json:"toolName,omitempty"`
+	OK           bool                 `json:"ok,omitempty"`
+	Phase        string               `json:"phase,omitempty"`
 	Chosen       string               `json:"chosen,omitempty"`
 	Alternatives []reasoning.Rejected `json:"alternatives,omitempty"`
 
@@ -107,9 +121,15 @@ type State struct {
 	// StepsCount counts the steps of the run's path, and StepsByType says how many of each type there were.
 	StepsCount  int            `json:"stepsCount"`
 	StepsByType map[string]int `json:"stepsByType"`
-	// OutputLen is the length of the answer in characters.
-	OutputLen int `json:"outputLen"`
-	Tokens    int `json:"tokens"`
+	// OutputLen is the length of the answer in characters, and OutputPreview its beginning; nil if there is none.
+	OutputLen     int     `json:"outputLen"`
+	OutputPreview *string `json:"outputPreview"`
+	// LLMCalls counts the turns of the model, without that of a summary.
+	LLMCalls int `json:"llmCalls"`
+	Tokens   int `json:"tokens"`
+	// ScratchpadKeys is empty and Cost 0; readers demand them.
+	ScratchpadKeys [0]string `json:"scratchpadKeys"`
+	Cost           int       `json:"cost"`
 }
 
 // Totals are the numbers of RunCompleted.

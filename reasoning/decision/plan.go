@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,11 +21,16 @@ type Plan struct {
 	Missing int `json:"plan_rationale_missing"`
 }
 
-// PlanStep is a step of a plan.
+// PlanStep is a step of a plan, with the names of Reactive Agents.
 type PlanStep struct {
-	// Tool is the function that the step calls; empty if it calls none.
-	Tool    string `json:"tool,omitempty"`
-	Purpose string `json:"purpose"`
+	// Title says what the step is for.
+	Title string `json:"title"`
+	// Type is tool_call or analysis.
+	Type string `json:"type"`
+	// ToolName is the function that the step calls; empty if it calls none. ToolArgs are its arguments, if they are
+	// planned.
+	ToolName string          `json:"toolName,omitempty"`
+	ToolArgs json.RawMessage `json:"toolArgs,omitempty"`
 	// Rationale is the reason for this tool; nil if the model gave none.
 	Rationale *reasoning.Rationale `json:"rationale,omitempty"`
 }
@@ -58,13 +64,16 @@ func PlanSchema(tools []string) ([]byte, error) {
 		"TOOLS", string(names)).Replace(planSchema)), err
 }
 
-// ParsePlan reads a plan that uses the given tools. A rationale that cannot be read counts as missing. Other violations
-// of the schema are errors.
+// ParsePlan reads a plan that uses the given tools, in the words of the schema or in those of a [PlanStep]. A rationale
+// that cannot be read counts as missing. Other violations of the schema are errors.
 func ParsePlan(text string, tools []string) (Plan, error) {
 	var raw struct {
 		Steps []struct {
 			Tool      string          `json:"tool"`
 			Purpose   string          `json:"purpose"`
+			Title     string          `json:"title"`
+			ToolName  string          `json:"toolName"`
+			ToolArgs  json.RawMessage `json:"toolArgs"`
 			Rationale json.RawMessage `json:"rationale"`
 		} `json:"steps"`
 	}
@@ -76,17 +85,20 @@ func ParsePlan(text string, tools []string) (Plan, error) {
 	}
 	var p Plan
 	for i, s := range raw.Steps {
-		switch {
-		case s.Tool != "" && !slices.Contains(tools, s.Tool):
+		step := PlanStep{Title: cmp.Or(s.Title, s.Purpose), Type: "analysis", ToolName: cmp.Or(s.ToolName, s.Tool)}
+		r, stated := reasoning.ParseRationale(s.Rationale)
+		switch called := step.ToolName != ""; {
+		case called && !slices.Contains(tools, step.ToolName):
 			return Plan{}, fmt.Errorf("step %d names a tool that does not exist", i+1)
-		case s.Purpose == "" && s.Tool == "":
+		case called:
+			step.Type, step.ToolArgs = "tool_call", s.ToolArgs
+			if stated {
+				step.Rationale = &r
+			} else {
+				p.Missing++
+			}
+		case step.Title == "":
 			return Plan{}, fmt.Errorf("step %d is empty", i+1)
-		}
-		step := PlanStep{Tool: s.Tool, Purpose: s.Purpose}
-		if r, ok := reasoning.ParseRationale(s.Rationale); s.Tool != "" && ok {
-			step.Rationale = &r
-		} else if s.Tool != "" {
-			p.Missing++
 		}
 		p.Steps = append(p.Steps, step)
 	}

@@ -19,6 +19,8 @@ func TestParsePlan(t *testing.T) {
 		{`{"steps":[{"tool":"f","purpose":"p","rationale":{"why":"w"}},{"purpose":"q"}]}`, true, 0},
 		{`{"steps":[{"tool":"f","purpose":"p","rationale":{"why":" "}},{"tool":"g","purpose":"p"},{"tool":"g",` +
 			`"purpose":"p","rationale":"w"}]}`, true, 3},
+		{`{"steps":[{"title":"p","type":"tool_call","toolName":"g","toolArgs":{"a":1},"rationale":{"why":"w"}},` +
+			`{"title":"q","type":"analysis"}]}`, true, 0},
 		{`{"steps":[{"tool":"h","purpose":"p"}]}`, false, 0},
 		{`{"steps":[{"purpose":""}]}`, false, 0},
 		{`{"steps":[]}`, false, 0},
@@ -29,6 +31,27 @@ func TestParsePlan(t *testing.T) {
 		if (err == nil) != c.ok || p.Missing != c.missing {
 			t.Errorf("%s: %+v %v", c.text, p, err)
 		}
+	}
+}
+
+// A plan is written with the names of Reactive Agents, in whose words it was read or not, and can be read again.
+func TestPlanNames(t *testing.T) {
+	want := `{"steps":[{"title":"p","type":"tool_call","toolName":"f","rationale":{"why":"w"}},` +
+		`{"title":"q","type":"analysis"}],"plan_rationale_missing":0}`
+	for _, text := range []string{
+		`{"steps":[{"tool":"f","purpose":"p","rationale":{"why":"w"}},{"purpose":"q"}]}`, want,
+	} {
+		p, err := decision.ParsePlan(text, []string{"f"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := json.Marshal(p); string(got) != want {
+			t.Errorf("%s becomes %s", text, got)
+		}
+	}
+	p, err := decision.ParsePlan(`{"steps":[{"title":"p","toolName":"f","toolArgs":{"a":1}}]}`, []string{"f"})
+	if err != nil || string(p.Steps[0].ToolArgs) != `{"a":1}` {
+		t.Errorf("%+v %v", p, err)
 	}
 }
 

@@ -26,9 +26,11 @@ func notTrace(line int, err error) error {
 }
 
 // Read reads a trace in JSON lines and returns the debriefs of its runs, in the order in which the runs began. It reads
-// traces of a [Tracer] and of Reactive Agents. It skips events of unknown kinds and an incomplete last line. A text
-// that is not a trace is an error with a hint. Other errors are those of the reader.
-func Read(from io.Reader) ([]*Debrief, error) {
+// traces of a [Tracer] and of Reactive Agents. What a specialist did belongs to the run that called it. Read skips
+// events of unknown kinds and an incomplete last line. It skips damaged lines, too, and calls damaged with the first
+// error and the number of lines. A text that is not a trace is an error with a hint. Other errors are those of the
+// reader.
+func Read(from io.Reader, damaged func(first error, lines int)) ([]*Debrief, error) {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, maxLine)
 	cut := false // the line has no line feed
@@ -39,24 +41,31 @@ func Read(from io.Reader) ([]*Debrief, error) {
 	})
 	runs := map[string]*folder{}
 	var order []*Debrief
-	n := 0
+	n, skipped := 0, 0
+	var first error
 	for lines.Scan() {
 		n++
 		text := bytes.TrimSpace(lines.Bytes())
 		if len(text) == 0 {
 			continue
 		}
-		e, err := parseEntry(text)
-		if err == nil && n > maxEvents {
-			err = fmt.Errorf("there are more than %d lines", maxEvents)
+		if n > maxEvents {
+			return nil, notTrace(n, fmt.Errorf("there are more than %d lines", maxEvents))
 		}
+		e, err := parseEntry(text)
 		if err != nil && cut && len(order) > 0 {
 			break // the run was killed while it wrote this line
 		}
 		if err != nil {
-			return nil, notTrace(n, err)
+			if skipped++; first == nil {
+				first = notTrace(n, err)
+			}
+			continue
 		}
-		run := runs[e.RunID]
+		run := runs[e.Root]
+		if run == nil {
+			run = runs[e.RunID]
+		}
 		if run == nil {
 			run = newFolder(e.RunID)
 			runs[e.RunID] = run
@@ -69,8 +78,12 @@ func Read(from io.Reader) ([]*Debrief, error) {
 		return nil, notTrace(n+1, fmt.Errorf("it has more than %d bytes", maxLine))
 	case err != nil:
 		return nil, err
+	case len(order) == 0 && first != nil:
+		return nil, first
 	case len(order) == 0:
 		return nil, notTrace(1, errors.New("the trace is empty"))
+	case first != nil:
+		damaged(first, skipped)
 	}
 	for _, run := range runs {
 		run.finish()
@@ -80,9 +93,9 @@ func Read(from io.Reader) ([]*Debrief, error) {
 
 // entry is a line of a trace. Members of a wrong type are skipped.
 type entry struct {
-	Kind  Kind
-	RunID string
-	Iter  number
+	Kind        Kind
+	RunID, Root string
+	Iter        number
 	fields
 }
 
@@ -136,6 +149,7 @@ func parseEntry(text []byte) (*entry, error) {
 	var base struct {
 		Kind  Kind   `json:"kind"`
 		RunID string `json:"runId"`
+		Root  string `json:"rootRunId"`
 		Iter  number `json:"iter"`
 	}
 	if json.Unmarshal(text, &base) != nil {
@@ -147,7 +161,7 @@ func parseEntry(text []byte) (*entry, error) {
 	if base.Kind == "" || base.RunID == "" {
 		return nil, errors.New("it has no kind or no runId")
 	}
-	e := &entry{Kind: base.Kind, RunID: base.RunID, Iter: base.Iter}
+	e := &entry{Kind: base.Kind, RunID: base.RunID, Root: base.Root, Iter: base.Iter}
 	// Members of a wrong type are skipped, because dialects add members of their own.
 	var mistyped *json.UnmarshalTypeError
 	if err := json.Unmarshal(text, &e.fields); err != nil && !errors.As(err, &mistyped) {

@@ -3,7 +3,6 @@ package decision
 import (
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"runner/reasoning"
 )
@@ -24,17 +23,16 @@ type Tracer struct {
 	// base holds what all events of the run have in common. strategy is where the reasoning comes from.
 	base     Event
 	strategy reasoning.Strategy
-	// early are the reasons that came before their calls. The key is the whole call, because calls that the run answers
-	// itself have indexes of their own.
-	early map[reasoning.Call]*reasoning.Rationale
+	// early are the events of reasons whose calls have not come. Calls that the run answers itself never come.
+	early []Event
 	// asked says that the model was asked for its reasons. open is a call that has begun and whose reason may still
-	// come.
-	asked bool
-	open  *Event
-	calls int
-	state State
-	begun bool
-	over  bool
+	// come, and ended its end.
+	asked       bool
+	open, ended *Event
+	calls       int
+	state       State
+	begun       bool
+	over        bool
 }
 
 // NewTracer returns a tracer that sends trace events to emit.
@@ -43,8 +41,8 @@ func NewTracer(cfg Config, emit func(Event)) *Tracer {
 		cfg.Clock = time.Now
 	}
 	return &Tracer{
-		cfg: cfg, emit: emit, base: Event{RunID: cfg.RunID, Iter: 1}, early: map[reasoning.Call]*reasoning.Rationale{},
-		state: State{ToolsUsed: []string{}, StepsByType: map[string]int{}},
+		cfg: cfg, emit: emit, base: Event{RunID: cfg.RunID, Iter: 1},
+		state: State{ToolsUsed: []string{}, StepsByType: map[string]int{}, LLMCalls: 1},
 	}
 }
 
@@ -62,7 +60,15 @@ func (t *Tracer) Push(e reasoning.Event) {
 		}
 	case reasoning.SegmentDelta:
 		if e.Segment == reasoning.Answer {
-			t.state.OutputLen += utf8.RuneCountInString(e.Text)
+			t.answered(e.Text)
+		}
+	case reasoning.SegmentEnd:
+		if e.Segment == reasoning.ToolCall {
+			t.completed(e.Call)
+		}
+	case reasoning.DelegationStart, reasoning.DelegationEnd:
+		if e.Delegation != nil {
+			t.delegated(e.Kind, e.Delegation)
 		}
 	case reasoning.Decided:
 		if e.Decision != nil {
@@ -126,40 +132,112 @@ func (t *Tracer) called(call reasoning.Call) {
 		t.state.ToolsUsed = append(t.state.ToolsUsed, call.Name)
 	}
 	out := t.call(ToolCallStart, call)
-	out.Rationale, out.Timestamp = t.early[call], t.now()
+	out.Timestamp = t.now()
+	if i := slices.IndexFunc(t.early, func(e Event) bool { return e.about(call) }); i >= 0 {
+		out.Rationale = t.early[i].Rationale
+		t.early = slices.Delete(t.early, i, i+1)
+	}
 	t.open = &out
 	if out.Rationale != nil || !t.asked {
 		t.close()
 	}
 }
 
-// close sends the event of the call that waits for its reason.
+// completed handles the end of a call, which follows its beginning.
+func (t *Tracer) completed(call reasoning.Call) {
+	out := t.call(ToolCallEnd, call)
+	out.OK, out.Timestamp = true, t.now()
+	if t.open == nil {
+		t.send(out)
+	} else {
+		t.ended = &out
+	}
+}
+
+// about reports whether an event is about a call. Calls that the run answers itself have indexes of their own.
+func (e *Event) about(call reasoning.Call) bool {
+	return *e.CallIndex == call.Index && e.ToolCallID == call.ID
+}
+
+// close sends the events of the call that waits for its reason.
 func (t *Tracer) close() {
-	if open := t.open; open != nil {
-		t.open = nil
-		t.send(*open)
+	open, ended := t.open, t.ended
+	t.open, t.ended = nil, nil
+	for _, e := range []*Event{open, ended} {
+		if e != nil {
+			t.send(*e)
+		}
 	}
 }
 
 func (t *Tracer) decided(call reasoning.Call, d *reasoning.Decision) {
 	rationale := d.Rationale
-	if t.open != nil {
-		if *t.open.CallIndex == call.Index && t.open.ToolCallID == call.ID {
-			t.open.Rationale = &rationale
-		}
-		t.close()
-	}
-	if call.Index >= t.calls {
-		t.early[call] = &rationale
-	}
 	out := t.call(DecisionEvaluated, call)
-	out.DecisionType, out.Rationale = d.Decision, &rationale
+	out.DecisionType, out.Rationale, out.Timestamp = d.Decision, &rationale, t.now()
 	out.Reason, out.Confidence = rationale.Why, rationale.Confidence
-	t.send(out)
+	if out.Confidence == nil {
+		out.Confidence = new(float64)
+	}
+	atCall := t.open != nil && t.open.about(call)
+	if atCall {
+		t.open.Rationale = &rationale
+	}
+	t.close()
+	switch {
+	case atCall:
+	case call.Index >= t.calls:
+		t.early = append(t.early, out)
+	default:
+		t.send(out)
+	}
 	if len(rationale.Alternatives) > 0 {
 		out := t.call(AlternativesConsidered, call)
 		out.Chosen, out.Alternatives = call.Name, rationale.Alternatives
 		t.send(out)
+	}
+}
+
+// withoutCalls sends the reasons whose calls do not come.
+func (t *Tracer) withoutCalls() {
+	for _, e := range t.early {
+		t.send(e)
+	}
+	t.early = nil
+}
+
+// delegated handles the beginning and the end of a specialist, whose events are a run in this one.
+func (t *Tracer) delegated(kind reasoning.Kind, d *reasoning.Delegation) {
+	t.withoutCalls()
+	if kind == reasoning.DelegationEnd {
+		t.send(Event{Kind: PhaseExit, Phase: specialist})
+		t.base.RunID, t.base.ParentRunID, t.base.RootRunID, t.base.Depth = t.cfg.RunID, "", "", 0
+		t.state.LLMCalls += d.Steps
+		if d.By == "model" {
+			t.state.LLMCalls++ // the turn that called the specialist
+		}
+		if d.Outcome == reasoning.DelegationPending {
+			t.state.LLMCalls-- // no turn follows
+		}
+		return
+	}
+	t.base.RunID, t.base.ParentRunID, t.base.RootRunID, t.base.Depth = t.cfg.RunID+"/"+d.ID, t.cfg.RunID, t.cfg.RunID, 1
+	t.send(Event{Kind: PhaseEnter, Phase: specialist})
+}
+
+// previewed is the maximum length of a State's OutputPreview in characters.
+const previewed = 240
+
+// answered counts a piece of the answer.
+func (t *Tracer) answered(text string) {
+	s := &t.state
+	if s.OutputPreview == nil {
+		s.OutputPreview = new(string)
+	}
+	for _, r := range text {
+		if s.OutputLen < previewed {
+			*s.OutputPreview += string(r)
+		}
+		s.OutputLen++
 	}
 }
 
@@ -183,6 +261,7 @@ func (t *Tracer) end(status, by, why string, totals Totals) {
 		return
 	}
 	t.over = true
+	t.withoutCalls()
 	totals.ToolCalls, t.state.Tokens = t.calls, totals.TotalTokens
 	snapshot := Event{
 		Kind: KernelStateSnapshot, Status: stateDone, State: &t.state,
@@ -224,7 +303,8 @@ func stated(why string) *reasoning.Rationale {
 func (t *Tracer) now() int64 { return t.cfg.Clock().UnixMilli() }
 
 func (t *Tracer) send(e Event) {
-	e.RunID, e.Iter, e.Seq = t.base.RunID, t.base.Iter, t.base.Seq
+	e.RunID, e.ParentRunID, e.RootRunID, e.Depth = t.base.RunID, t.base.ParentRunID, t.base.RootRunID, t.base.Depth
+	e.Iter, e.Seq = t.base.Iter, t.base.Seq
 	if e.Timestamp == 0 {
 		e.Timestamp = t.now()
 	}

@@ -59,7 +59,9 @@ showed its reasoning (--reasoning full). Reasons that the model did not state ar
 			if err != nil {
 				return err
 			}
-			debriefs, err := decision.Read(strings.NewReader(text))
+			debriefs, err := decision.Read(strings.NewReader(text), func(first error, lines int) {
+				a.Complain(fmt.Sprintf("warning: %s skipped; %v", cli.Count(lines, "line was", "lines were"), first))
+			})
 			if err != nil {
 				return err
 			}
