@@ -32,7 +32,7 @@ func functions(t *testing.T) string {
 	}
 	var list []tool
 	for _, of := range Tools(100) {
-		list = append(list, tool(of))
+		list = append(list, tool{of.Name, of.Description, of.Parameters, of.Strict})
 	}
 	b, err := json.Marshal(list)
 	if err != nil {
