@@ -39,7 +39,9 @@ type RequestError struct {
 	Field string
 	// Setting is the name of the wrong field of Sampling, if Field is "Sampling" and the error is about one of them.
 	Setting string
-	Err     error
+	// Within is the place in the field, for instance "[3].instructions[0]"; empty for the whole field.
+	Within string
+	Err    error
 	// Advice is one line that says what to do. It may be empty.
 	Advice string
 }
@@ -49,7 +51,7 @@ func BadField(field, advice, format string, args ...any) *RequestError {
 	return &RequestError{Field: field, Err: fmt.Errorf(format, args...), Advice: advice}
 }
 
-func (e *RequestError) Error() string { return fmt.Sprintf("%s: %v", e.Field, e.Err) }
+func (e *RequestError) Error() string { return fmt.Sprintf("%s%s: %v", e.Field, e.Within, e.Err) }
 
 // Unwrap returns the cause.
 func (e *RequestError) Unwrap() error { return e.Err }

@@ -34,6 +34,13 @@ func TestInstructionsReadAndWritten(t *testing.T) {
 		{`{"type":"com.gromozeka.bot.domain.model.Conversation.Message.Instruction.ReturnControl"}`, Return{},
 			"return_control",
 			"<return-control>Returning to main agent</return-control>", `{"type":"return_control"}`},
+		{`{"type":"ReturnControl"}`, Return{}, "return_control",
+			"<return-control>Returning to main agent</return-control>", `{"type":"return_control"}`},
+		{`{"type":"DelegateReasoning","agentPrompt":"Check."}`, Delegate{Prompt: "Check."},
+			"delegate_reasoning:6:Check.", "<delegate-reasoning>Specialist active (6 chars)</delegate-reasoning>",
+			`{"type":"delegate_reasoning","agentPrompt":"Check.","markIntermediate":true}`},
+		{`{"type":"IntermediateReasoning"}`, Intermediate{}, "intermediate",
+			"<intermediate>Internal reasoning</intermediate>", `{"type":"intermediate_reasoning"}`},
 		{`{"type":"intermediate_reasoning"}`, Intermediate{}, "intermediate",
 			"<intermediate>Internal reasoning</intermediate>", ""},
 		{`{"type":"com.gromozeka.domain.model.Conversation.Message.Instruction.IntermediateReasoning"}`, Intermediate{},
@@ -61,7 +68,7 @@ func TestInstructionsRefused(t *testing.T) {
 	for text, code := range map[string]string{
 		`[]`: CodeMalformed, `{"type":3}`: CodeMalformed, `{"type":"delegate_reasoning","agentPrompt":3}`: CodeMalformed,
 		`{`:  CodeMalformed,
-		`{}`: CodeUnknown, `{"type":"DelegateReasoning","agentPrompt":"x"}`: CodeUnknown,
+		`{}`: CodeUnknown, `{"type":"Delegate"}`: CodeUnknown,
 		`{"type":"com.gromozeka.domain.model.Conversation.Message.Instruction.Nothing"}`: CodeUnknown,
 		`{"type":"delegate_reasoning"}`:                                                     CodeBlank,
 		`{"type":"delegate_reasoning","agentPrompt":" \u00a0\u2003\u001c\n"}`:               CodeBlank,
@@ -199,17 +206,22 @@ func TestReplay(t *testing.T) {
 			map[int][]Instruction{0: of(d), 1: of(Intermediate{}, Return{})}, false, ""},
 		"called back": {[]chattemplate.Message{u, call, result}, map[int][]Instruction{0: of(d), 2: of(Return{})},
 			false, ""},
-		"carried by a call":   {[]chattemplate.Message{u, call, result}, map[int][]Instruction{1: of(d)}, true, ""},
-		"nobody to return":    {[]chattemplate.Message{u}, map[int][]Instruction{0: of(Return{})}, false, ""},
-		"nested":              {[]chattemplate.Message{u, u}, map[int][]Instruction{0: of(d), 1: of(d)}, true, CodeNested},
+		"carried by a call": {[]chattemplate.Message{u, call, result}, map[int][]Instruction{1: of(d)}, true, ""},
+		"nobody to return":  {[]chattemplate.Message{u}, map[int][]Instruction{0: of(Return{})}, false, ""},
+		"nested":            {[]chattemplate.Message{u, u}, map[int][]Instruction{0: of(d), 1: of(d)}, true, CodeNested},
+		"nested in a message": {[]chattemplate.Message{u, u}, map[int][]Instruction{1: of(d, Intermediate{}, d)}, true,
+			CodeNested},
 		"one after another":   {[]chattemplate.Message{u, a, u}, map[int][]Instruction{0: of(d), 2: of(d)}, true, ""},
 		"a prompt that isn't": {[]chattemplate.Message{u}, map[int][]Instruction{0: of(Delegate{})}, false, CodeBlank},
 	} {
-		s, _, err := Replay(c.messages, c.instructions)
+		s, at, n, err := Replay(c.messages, c.instructions)
 		_, on := s.Active()
 		var refused *Error
 		if on != c.active || (err != nil) != (c.code != "") || errors.As(err, &refused) && refused.Code != c.code {
 			t.Errorf("%s: active %v, %v", name, on, err)
+		}
+		if want := map[string][2]int{"nested": {1, 0}, "nested in a message": {1, 2}}[name]; [2]int{at, n} != want {
+			t.Errorf("%s: wrong is instruction %d of message %d, want %v", name, n, at, want)
 		}
 	}
 }

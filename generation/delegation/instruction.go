@@ -1,6 +1,7 @@
 package delegation
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -96,13 +97,14 @@ func (Return) MarshalJSON() ([]byte, error) { return json.Marshal(wire{Type: Typ
 func (Intermediate) MarshalJSON() ([]byte, error) { return json.Marshal(wire{Type: TypeIntermediate}) }
 
 // classes are the packages of the instructions' classes in Gromozeka (github.com/Lewik/gromozeka), where these
-// instructions come from. Conversations that Gromozeka stored use the full names of the classes.
+// instructions come from. Conversations that Gromozeka stored use the full names of the classes, or only the last part.
 var classes = []string{
 	"com.gromozeka.domain.model.Conversation.Message.Instruction.",
 	"com.gromozeka.bot.domain.model.Conversation.Message.Instruction.",
+	"",
 }
 
-// Parse reads an instruction from JSON. The type is its name or the full name of its class. Unknown members are
+// Parse reads an instruction from JSON. The type is its name or that of its class. Unknown members are
 // ignored. The errors are *Error.
 func Parse(text []byte) (Instruction, error) {
 	var w wire
@@ -113,8 +115,8 @@ func Parse(text []byte) (Instruction, error) {
 	kind := w.Type
 	for _, class := range classes {
 		if name, ok := strings.CutPrefix(w.Type, class); ok {
-			kind = map[string]string{"DelegateReasoning": TypeDelegate, "ReturnControl": TypeReturn,
-				"IntermediateReasoning": TypeIntermediate}[name]
+			kind = cmp.Or(map[string]string{"DelegateReasoning": TypeDelegate, "ReturnControl": TypeReturn,
+				"IntermediateReasoning": TypeIntermediate}[name], kind)
 		}
 	}
 	switch kind {

@@ -68,21 +68,21 @@ func (s *State) Restore() { s.active = nil }
 // Replay returns the state at the end of a conversation. instructions holds the instructions of its messages, by index.
 // A delegation lasts until a message returns control, or until the assistant answers with a message that has no calls
 // and is not marked as intermediate. A return without a specialist is ignored, because messages may have been deleted.
-// If there is an *Error, at is the index of its message.
-func Replay(messages []chattemplate.Message, instructions map[int][]Instruction) (s State, at int, err error) {
+// If there is an *Error, at is the index of its message and n that of the instruction in the message.
+func Replay(messages []chattemplate.Message, instructions map[int][]Instruction) (s State, at, n int, err error) {
 	for i, m := range messages {
 		of := instructions[i]
 		if m.Role == chattemplate.Assistant && len(m.ToolCalls) == 0 && !slices.Contains(of, Instruction(Intermediate{})) {
 			s.Restore()
 		}
-		for _, in := range of {
+		for n, in := range of {
 			if _, back := in.(Return); back && s.active == nil {
 				continue
 			}
 			if err := s.Apply(in); err != nil {
-				return s, i, err
+				return s, i, n, err
 			}
 		}
 	}
-	return s, 0, nil
+	return s, 0, 0, nil
 }

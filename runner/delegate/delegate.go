@@ -54,7 +54,7 @@ func (Loop) Check(q *generation.Request, can generation.Abilities) (own []string
 				t.Name)
 		}
 	}
-	if _, err := replay(q.Messages, q.Instructions()); err != nil {
+	if _, err := replay(q, q.Messages, q.Instructions()); err != nil {
 		return nil, err
 	}
 	if q.Delegation.Model && mayCall(q, can) {
@@ -69,12 +69,16 @@ func mayCall(q *generation.Request, can generation.Abilities) bool {
 }
 
 // replay returns whose prompt is active at the end of a conversation.
-func replay(messages []chattemplate.Message, of map[int][]delegation.Instruction) (delegation.State, error) {
-	state, at, err := delegation.Replay(messages, of)
+func replay(q *generation.Request, messages []chattemplate.Message, of map[int][]delegation.Instruction) (
+	delegation.State, error) {
+	state, at, n, err := delegation.Replay(messages, of)
 	if err == nil {
 		return state, nil
 	}
-	refused := &generation.RequestError{Field: "Delegation", Err: fmt.Errorf("message %d: %w", at, err)}
+	refused := &generation.RequestError{Field: "Delegation", Err: err}
+	if n < len(q.Delegation.Instructions[at]) { // it is a message's and not the request's own
+		refused.Field, refused.Within = "Messages", fmt.Sprintf("[%d].instructions[%d]", at, n)
+	}
 	if e := (*delegation.Error)(nil); errors.As(err, &e) {
 		refused.Advice = e.Hint()
 	}

@@ -252,6 +252,7 @@ func (l *loop) answer(in *[]chattemplate.Message, c chattemplate.ToolCall) (retu
 	}
 	*in = append(*in, call, result)
 	to := instruction.(delegation.Delegate) //nolint:forcetypeassert // the only other instruction that a call gives
+	l.turns.Emit(instructed(to))
 	l.begin(to, theModel, len(*in)-1)
 	return false
 }
@@ -317,7 +318,6 @@ func (l *loop) begin(to delegation.Delegate, by string, report int) {
 		l.main[report].Content = to.XML()
 		l.main[report].Unseen |= chattemplate.UnseenText
 	}
-	l.turns.Emit(instructed(to))
 	about := l.about
 	l.turns.Emit(reasoning.Event{Kind: reasoning.DelegationStart, Delegation: &about})
 }

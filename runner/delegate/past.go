@@ -20,7 +20,7 @@ func (l *loop) resume() error {
 			l.turns.Emit(curated(CuratedDeleted, dropped, "earlier turns"))
 		}
 	}
-	state, err := replay(messages, of)
+	state, err := replay(l.req, messages, of)
 	if err != nil {
 		return err
 	}
@@ -53,6 +53,7 @@ func (l *loop) resume() error {
 			l.texts = append(l.texts, m.Content)
 		}
 	}
+	l.turns.Emit(instructed(active))
 	l.begin(active, "user", len(l.main))
 	return nil
 }

@@ -127,14 +127,62 @@ func TestDelegationsRefused(t *testing.T) {
 		}
 	}
 	for instructions, param := range map[string]string{
-		`[{"type":"elsewhere"}]`:                             "messages[0].instructions[0].type",
-		`[{"type":"delegate_reasoning","agentPrompt":"\n"}]`: "messages[0].instructions[0].agentPrompt",
-		`[{"type":"delegate_reasoning","agentPrompt":"a"},{"type":"delegate_reasoning","agentPrompt":"b"}]`: "delegation",
+		`[{"type":"delegate_reasoning","agentPrompt":"\n"}]`:                                                "messages[0].instructions[0].agentPrompt",
+		`[{"type":"delegate_reasoning","agentPrompt":"a"},{"type":"delegate_reasoning","agentPrompt":"b"}]`: "messages[0].instructions[1]",
 		`[3]`: "messages[0].instructions[0]",
 	} {
 		a := f.post("/v1/chat/completions", `{"messages":[{"role":"user","content":"q","instructions":`+instructions+`}]}`)
 		if a.status != 400 || !strings.Contains(a.body, `"param":"`+param+`"`) {
 			t.Errorf("%s: %d, %s", instructions, a.status, a.body)
 		}
+	}
+}
+
+// What is written reads back: a specialist that calls functions in two answers is named in the first only, because a
+// second delegation would be refused.
+func TestASpecialistCallsTwice(t *testing.T) {
+	after := func(result string) string { return result + "<|end|><|start|>assistant" }
+	f := start(t, Config{}, nil,
+		fake.Reply{Prompt: "canary saw it", After: wiretest.Ask("q"), Say: wiretest.Think("", "together")},
+		fake.Reply{After: wiretest.Ask("q"), Say: wiretest.Call("", "", "delegate_internal_reasoning",
+			`{"agent_prompt":"canary looks"}`)},
+		fake.Reply{After: after("</delegate-reasoning>"), Say: wiretest.Call("", "", "look", "{}")},
+		fake.Reply{Prompt: asSpecialist, After: after("one"), Say: wiretest.Call("", "", "look", "{}")},
+		fake.Reply{Prompt: asSpecialist, After: after("two"), Say: wiretest.Think("", "canary saw it")})
+	fields := lookTool + `,"delegation":{"allow":true},"reasoning":"full"`
+	messages := `{"role":"user","content":"q"}`
+	for _, result := range []string{"one", "two", ""} {
+		a := f.post("/v1/chat/completions", `{"messages":[`+messages+`],`+fields+`}`)
+		if a.status != 200 {
+			t.Fatalf("before %q: %d, %s", result, a.status, a.body)
+		}
+		var got ChatCompletion
+		decode(t, a.body, &got)
+		m := got.Choices[0].Message
+		if result == "" {
+			if m.Content == nil || *m.Content != "together" {
+				t.Errorf("%s", pretty(t, m))
+			}
+			return
+		}
+		if len(m.ToolCalls) != 1 {
+			t.Fatalf("before %q: %s", result, pretty(t, m))
+		}
+		said, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		messages += fmt.Sprintf(`,%s,{"role":"tool","tool_call_id":%q,"content":%q}`, said, m.ToolCalls[0].ID, result)
+	}
+}
+
+// Instructions of unknown types are skipped with a warning. Bare names of classes are read.
+func TestUnknownInstructions(t *testing.T) {
+	f := start(t, Config{}, nil, fake.Reply{After: wiretest.Ask("q"), Say: wiretest.Think("hm", "plain")})
+	a := f.post("/v1/chat/completions", `{"messages":[{"role":"user","content":"q","instructions":[{"type":"elsewhere"},`+
+		`{"type":"ReturnControl"}]}]}`)
+	if a.status != 200 || !strings.Contains(a.body, `"code":"instruction_skipped"`) ||
+		!strings.Contains(a.body, "messages[0].instructions[0] was left out") || !strings.Contains(a.body, "plain") {
+		t.Errorf("%d, %s", a.status, a.body)
 	}
 }

@@ -115,7 +115,7 @@ func (c *conversation) read(i int, path string, m *Message, called map[string]bo
 	if to.Role = chattemplate.Role(m.Role); m.Role == "function" {
 		to.Role = chattemplate.ToolRole
 	}
-	err := contract.Instructions(&c.instructions, i, path+".instructions", m.Instructions)
+	err := contract.Instructions(&c.instructions, i, path+".instructions", m.Instructions, &c.warnings)
 	if err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ type turn struct {
 	trace  bool
 	schema json.RawMessage
 	// warnings are about what was left out of the request.
-	warnings []wire.Warning
+	warnings wire.Warnings
 }
 
 // decode reads a principal's request, except for what needs the model.
@@ -145,7 +145,7 @@ func (t *turn) history(in *Request) error {
 			t.values = append(t.values, contract.Carried{Message: place, Value: seal.Value{Sealed: m.Sealed},
 				Param: path + ".sealed"})
 		}
-		err := contract.Instructions(&t.req.Delegation.Instructions, i, path+".instructions", m.Instructions)
+		err := contract.Instructions(&t.req.Delegation.Instructions, i, path+".instructions", m.Instructions, &t.warnings)
 		if err != nil {
 			return err
 		}

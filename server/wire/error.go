@@ -184,7 +184,7 @@ func FromError(err error, params map[string]string) *Error {
 	case errors.As(err, &own):
 		return own
 	case errors.As(err, &request):
-		return Invalid(params[request.Path()], "%s", advised(request.Err, request.Hint())).Because(err)
+		return Invalid(params[request.Path()]+request.Within, "%s", advised(request.Err, request.Hint())).Because(err)
 	case errors.As(err, &long):
 		return tooLong(long, params[cmp.Or(long.Field, "Messages")], err)
 	case errors.As(err, &visibility):

@@ -3,6 +3,7 @@ package contract
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"runner/generation"
 	"runner/generation/delegation"
@@ -77,13 +78,22 @@ func (d *Delegation) apply(req *generation.Request) {
 	req.Delegation.Specialist = d.specialist()
 }
 
-// Instructions reads the instructions of message i into a map. path is their place in the request.
-func Instructions(to *map[int][]delegation.Instruction, i int, path string, raw []json.RawMessage) error {
+// CodeInstructionSkipped is the code of the warning about instructions of unknown types.
+const CodeInstructionSkipped = "instruction_skipped"
+
+// Instructions reads the instructions of message i into a map. path is their place in the request. Those of unknown
+// types are skipped with a warning, because newer clients have more.
+func Instructions(to *map[int][]delegation.Instruction, i int, path string, raw []json.RawMessage,
+	warnings *wire.Warnings) error {
 	if *to == nil && len(raw) > 0 {
 		*to = map[int][]delegation.Instruction{}
 	}
 	for n, r := range raw {
 		in, err := delegation.Parse(r)
+		if refused := (*delegation.Error)(nil); errors.As(err, &refused) && refused.Code == delegation.CodeUnknown {
+			warnings.AddOnce(CodeInstructionSkipped, fmt.Sprintf("%s was left out: %v", wire.Index(path, n), refused))
+			continue
+		}
 		if err != nil {
 			return instructionError(wire.Index(path, n), err)
 		}
