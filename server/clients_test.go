@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -30,7 +31,8 @@ func TestClientThatLeavesEndsItsRun(t *testing.T) {
 	res.Body.Close()
 	deadline := time.Now().Add(10 * time.Second)
 	for !strings.Contains(s.do(t, http.MethodGet, "/metrics", "").body,
-		`runner_runs_total{finish="cancelled",model="a"} 1`) {
+		`runner_runs_total{finish="cancelled",model="a"} 1`) ||
+		!regexp.MustCompile(`route="POST /say".* code=client_cancelled`).MatchString(s.log.String()) {
 		if time.Now().After(deadline) {
 			t.Fatal("the run goes on")
 		}

@@ -208,6 +208,7 @@ func (m *model) Generate(ctx context.Context, req generation.Request,
 			switch {
 			case err != nil:
 				s.metrics.runs.WithLabelValues(m.card.Name, outcome(err)).Inc()
+				said.failed(err)
 				s.explain("a run failed", m.card.Name, err)
 			case e.Kind == reasoning.Warning:
 				s.metrics.warnings.WithLabelValues(m.card.Name, e.Code).Inc()
@@ -386,6 +387,8 @@ type note struct {
 	begun              bool
 	runs               int
 	prompt, completion int
+	// code is the code of the error that ended a run.
+	code string
 	// left gives back the request's place in the queue of a model that embeds for it; nil if it has none. entered is when
 	// it got the place.
 	left    func()
@@ -411,6 +414,13 @@ func (n *note) begins() bool {
 	first := !n.begun
 	n.begun = true
 	return first
+}
+
+// failed records the error that ended a run.
+func (n *note) failed(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.code = wire.FromError(err, nil).Code
 }
 
 // enter takes a place in a model's queue for all that the request embeds, unless it has one, and returns when it got

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -275,7 +276,7 @@ func (s *Server) wrap(name string, f wire.Format, route wire.Route) http.Handler
 			}
 			took := s.cfg.Clock().Sub(began)
 			s.metrics.answered(name, w.statusOf(r), took)
-			s.logRequest(r, name, id, principal, w.statusOf(r), took, said)
+			s.logRequest(r, name, id, principal, w, took, said)
 			if broken {
 				panic(http.ErrAbortHandler) // an answer that was cut off must not look complete
 			}
@@ -343,8 +344,9 @@ func clip(text string) string {
 	return text
 }
 
-// logRequest writes the log line of a request. For a path that does not exist it has the path.
-func (s *Server) logRequest(r *http.Request, name, id string, p *wire.Principal, status int, took time.Duration,
+// logRequest writes the log line of a request. It has the code of the error, if there was one, and the code
+// client_cancelled if the client left before the end. For a path that does not exist it has the path.
+func (s *Server) logRequest(r *http.Request, name, id string, p *wire.Principal, w *recorder, took time.Duration,
 	said *note) {
 	key := "" // no key has this name
 	if p != nil {
@@ -352,8 +354,15 @@ func (s *Server) logRequest(r *http.Request, name, id string, p *wire.Principal,
 	}
 	said.mu.Lock()
 	defer said.mu.Unlock()
-	attrs := []any{"route", name, "status", status, "ms", float64(took.Microseconds()) / 1000, "key", key, "id", id,
+	attrs := []any{"route", name, "status", w.statusOf(r), "ms", float64(took.Microseconds()) / 1000, "key", key, "id", id,
 		"runs", said.runs, "prompt_tokens", said.prompt, "completion_tokens", said.completion}
+	code := cmp.Or(w.code, said.code)
+	if code == "" && r.Context().Err() != nil {
+		code = wire.CodeClientCancelled
+	}
+	if code != "" {
+		attrs = append(attrs, "code", code)
+	}
 	if name == unknownRoute { // the query is left out, because clients put keys there
 		attrs = append(attrs, "method", clip(r.Method), "path", clip(r.URL.Path))
 	}
@@ -380,12 +389,16 @@ func (s *Server) recovered(w *recorder, r *http.Request, f wire.Format, name str
 type recorder struct {
 	http.ResponseWriter
 	status  int
+	code    string // of the error
 	refused *prometheus.CounterVec
 	work    *work
 }
 
 // Refused implements [wire.Refuser].
-func (w *recorder) Refused(code string) { w.refused.WithLabelValues(code).Inc() }
+func (w *recorder) Refused(code string) {
+	w.code = code
+	w.refused.WithLabelValues(code).Inc()
+}
 
 func (w *recorder) WriteHeader(status int) {
 	if w.status == 0 {

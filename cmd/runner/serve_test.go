@@ -250,6 +250,10 @@ func TestServeSeveralModels(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := serve(t, "demo", "other="+path, "--memory", "1MB", "--keep-alive", "-1s")
+	if _, tags := send(t, http.MethodGet, s.url+"/api/tags", "", ""); strings.Count(tags, `"family":"gpt-oss"`) != 2 ||
+		!strings.Contains(tags, `"quantization_level":"MXFP4_MOE"`) || strings.Contains(tags, `"0001-`) {
+		t.Errorf("before they are loaded: %s", tags)
+	}
 	loaded := func() (names []string) {
 		t.Helper()
 		_, text := send(t, http.MethodGet, s.url+"/metrics", "", "")

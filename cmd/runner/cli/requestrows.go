@@ -15,8 +15,8 @@ import (
 )
 
 // requestRows is a log on a terminal. It writes the line of a request so that it fits one row: the time, the method,
-// the path, the status, how long it took, the tokens of the prompt and of the reply, the beginning of the id, and the
-// key where there are keys. The other lines go to the handler in it.
+// the path, the status, the code of an error, how long it took, the tokens of the prompt and of the reply, the beginning
+// of the id, and the key where there are keys. The other lines go to the handler in it.
 type requestRows struct {
 	slog.Handler
 	to io.Writer
@@ -57,8 +57,12 @@ func requestRow(at time.Time, values map[string]slog.Value, width int) string {
 	if path, unknown := values["path"]; unknown {
 		what = values["method"].String() + " " + path.String()
 	}
+	status := values["status"].String()
+	if code, failed := values["code"]; failed {
+		status += " " + code.String()
+	}
 	ms, _ := values["ms"].Any().(float64)
-	rest := []string{"", values["status"].String(), brief(time.Duration(ms * float64(time.Millisecond)))}
+	rest := []string{"", status, brief(time.Duration(ms * float64(time.Millisecond)))}
 	if values["runs"].String() != "0" {
 		rest = append(rest, values["prompt_tokens"].String()+"+"+values["completion_tokens"].String()+" tokens")
 	}

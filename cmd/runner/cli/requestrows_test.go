@@ -26,7 +26,7 @@ func TestRequestsAreRows(t *testing.T) {
 	tt := startIn(t, 80, nil, "serve", "--port", "0", file)
 	for _, row := range checkLog(t, func() string { return strings.TrimRight(tt.expect("\n"), "\r\n") }, map[string]string{
 		" /v1/chat": `^\d\d:\d\d:\d\d POST /v1/chat/completions 200` + took + ` \d+\+9 tokens` + id,
-		" /nowhere": `^\d\d:\d\d:\d\d POST /nowhere/世+… 404` + took + id,
+		" /nowhere": `^\d\d:\d\d:\d\d POST /nowhere/世+… 404 [a-z_]+` + took + id,
 	}) {
 		if w := uniseg.StringWidth(row); w > 80 {
 			t.Errorf("%q is %d columns wide", row, w)
@@ -55,7 +55,7 @@ func TestRequestsAreRows(t *testing.T) {
 	}, map[string]string{
 		"/v1/chat": `msg=request route="POST /v1/chat/completions" status=200 ms=[0-9.]+ key=local ` +
 			`id=req_[0-9a-f]{32} runs=1 prompt_tokens=\d+ completion_tokens=9$`,
-		"/nowhere": `msg=request route=unknown status=404 .* method=POST path=/nowhere/世+\.\.\.$`,
+		"/nowhere": `msg=request route=unknown status=404 .* code=[a-z_]+ method=POST path=/nowhere/世+\.\.\.$`,
 	})
 }
 

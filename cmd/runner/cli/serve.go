@@ -275,6 +275,13 @@ func (a *App) newPool(ctx context.Context, o *serveOptions, list []served, rc ru
 		}
 		card := wire.Card{Name: s.name, Added: time.Now(), Size: s.Files.Bytes(),
 			Modified: installed.Modified(&s.Files)}
+		if s.Source == models.Address { // its files are elsewhere
+			card.Modified = card.Added
+		} else {
+			files := s.Files
+			installed.Describe(&files)
+			card.Family, card.Parameters, card.Quantization = files.Architecture, files.Parameters, files.Quant
+		}
 		byName[s.name] = s
 		cards = append(cards, card)
 		cfg.Models = append(cfg.Models, pool.Entry{Name: s.name, Size: card.Size, Pinned: i == 0 && len(list) == 1})

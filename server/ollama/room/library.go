@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -26,6 +27,8 @@ import (
 type servedLibrary struct {
 	models *library.Library
 	log    *slog.Logger
+	// known are the cards of models, by their paths. They are made from headers, which are read again after a change.
+	known sync.Map
 }
 
 // namesFile is the file in the data folder with the names that clients of servers gave to models.
@@ -44,13 +47,20 @@ func newLibrary(h *cli.Host) (*servedLibrary, error) {
 				log.Warn("the hub is asked again", "error", err, "wait_seconds", wait.Seconds())
 			})
 		}}
-	return &servedLibrary{library.New(cfg), log}, nil
+	return &servedLibrary{models: library.New(cfg), log: log}, nil
 }
 
 // List implements [ollama.Library].
 func (s *servedLibrary) List() (cards []wire.Card) {
 	for _, m := range s.models.List() {
 		c := cardOf(m)
+		if known, ok := s.known.Load(m.At()); ok && known.(wire.Card).Modified.Equal(c.Modified) {
+			c = known.(wire.Card)
+		} else {
+			installed.Describe(&m)
+			c = cardOf(m)
+			s.known.Store(m.At(), c)
+		}
 		c.Name = m.Name // the shortest
 		cards = append(cards, c)
 	}

@@ -48,12 +48,12 @@ func startPulls(t *testing.T) *pullServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.lib = &servedLibrary{library.New(library.Config{
+	s.lib = &servedLibrary{models: library.New(library.Config{
 		Cache: cache.At(s.cache), Names: filepath.Join(t.TempDir(), namesFile), Log: log,
 		Client: func() (*hub.Client, error) {
 			return hub.New(hub.Config{Endpoint: s.hub.URL, Token: token, Offline: os.Getenv("TEST_OFFLINE") != "",
 				Retry: hub.Retry{Tries: 2, First: time.Millisecond}})
-		}}), log}
+		}}), log: log}
 	t.Cleanup(s.lib.Close)
 	s.api = ollama.New(wiretest.New(t, fake.Config{}), ollama.Config{Library: s.lib})
 	return s
