@@ -40,7 +40,7 @@ func FromGGUF(f *gguf.File, v *backend.Vocab) (*Tokenizer, error) {
 	if !ok || merges.Type() != gguf.String {
 		return nil, vocabularyError("tokenizer.ggml.merges is missing")
 	}
-	return build(parts{vocab: v, pattern: p, whole: wholeWords[pre], gaps: true,
+	return build(parts{vocab: v, pattern: p, whole: wholeWords[pre],
 		eachMerge: func(yield func(left, right string) error) error {
 			for i := range merges.Len() {
 				left, right, ok := cutMerge(merges.String(i))

@@ -168,11 +168,10 @@ func (t *Tokenizer) word(dst []backend.Token, word string, s *scratch) []backend
 
 // parts is the input that the constructors collect.
 type parts struct {
-	vocab   *backend.Vocab
-	pattern pattern
-	whole   bool
-	// gaps allows bytes without a token, as llama.cpp does. firstWins is a field of defined.
-	gaps, firstWins bool
+	vocab     *backend.Vocab
+	pattern   pattern
+	whole     bool
+	firstWins bool // a field of defined
 	// eachMerge calls yield for every merge in order of rank, with left and right as bytes.
 	eachMerge func(yield func(left, right string) error) error
 }
@@ -209,10 +208,7 @@ func build(p parts) (*Tokenizer, error) {
 	}
 	for b := range t.bytes {
 		id, ok := t.ids[string([]byte{byte(b)})]
-		switch {
-		case !ok && !p.gaps:
-			return nil, vocabularyError("no token is the byte 0x%02x", b)
-		case !ok:
+		if !ok { // as in llama.cpp
 			t.gaps, id = true, backend.NoToken
 		}
 		t.bytes[b] = id
