@@ -175,3 +175,13 @@ func (f *shaped) WriteError(w http.ResponseWriter, err error) {
 	w.WriteHeader(wire.FromError(err, nil).Status)
 	_, _ = io.WriteString(w, f.shape+" "+err.Error())
 }
+
+// TestWebSocketIsAnsweredOverHTTP: clients that try a WebSocket first are told at once to go on with HTTP.
+func TestWebSocketIsAnsweredOverHTTP(t *testing.T) {
+	s := host(t, Config{}, scripted(said("q", "four")))
+	r := s.do(t, http.MethodGet, "/say", "", "Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13",
+		"Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA==")
+	if r.StatusCode != http.StatusUpgradeRequired || !strings.Contains(r.body, "over HTTP") {
+		t.Errorf("%d %s", r.StatusCode, r.body)
+	}
+}

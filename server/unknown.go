@@ -68,7 +68,14 @@ func (s *Server) methods(r *http.Request) (allowed []string) {
 func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) error {
 	if allowed := s.methods(r); len(allowed) > 0 {
 		w.Header().Set("Allow", allow(allowed))
-		return wire.Errorf(wire.CodeMethod, "this path takes %s", strings.Join(allowed, ", "))
+		e := wire.Errorf(wire.CodeMethod, "this path takes %s", strings.Join(allowed, ", "))
+		if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+			// Clients of OpenAI's Responses that prefer WebSockets go on with HTTP at once after this status alone.
+			e.Status, e.Message = http.StatusUpgradeRequired, e.Message+" over HTTP, not WebSockets"
+			w.Header().Set("Upgrade", "HTTP/1.1")
+			w.Header().Set("Connection", "close")
+		}
+		return e
 	}
 	// Clients are given addresses with and without /v1, and add it or not.
 	base := strings.TrimPrefix(r.URL.Path, "/v1")
