@@ -240,6 +240,7 @@ func TestRawPrompts(t *testing.T) {
 	if text := m["response"].(string); !strings.HasPrefix(text, " on") {
 		t.Errorf("%v", m)
 	}
+	s.get(t, http.MethodPost, "/api/generate", unstreamed(generate("<|start|>user<|message|>go", `,"raw":true,"think":false`)))
 	p := wiretest.Anyone()
 	p.Reasoning = reasoning.VisibilitySummary
 	s = serve(t, fake.Config{}, p, fake.Reply{Say: ""})

@@ -131,7 +131,7 @@ func (a *API) decodeGenerate(who *wire.Principal, body *GenerateRequest) (*promp
 		switch {
 		case body.System != "":
 			return nil, wire.Invalid("system", "a raw prompt leaves no place for it")
-		case wire.Given(body.Think):
+		case wire.Given(body.Think) && string(body.Think) != "false":
 			return nil, wire.Invalid("think", "a raw prompt leaves no place for it: what the model writes comes as it is")
 		}
 		p.req.MakeRaw() // the server's defaults about reasoning are for messages

@@ -2,10 +2,14 @@ package openai
 
 import (
 	"encoding/json"
+	"reflect"
+	"strings"
 
 	"runner/chattemplate"
 	"runner/generation"
 	"runner/grammar"
+	"runner/grammar/lark"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
@@ -25,7 +29,7 @@ type Forms struct {
 	// Another name of `regex`.
 	GuidedRegex  json.RawMessage `json:"guided_regex" api:"string[1..]"`
 	GuidedChoice json.RawMessage `json:"guided_choice" api:"#Choices"`
-	// Another name of `grammar`.
+	// A grammar in GBNF or, if it has no `::=`, in the notation of Lark.
 	GuidedGrammar json.RawMessage `json:"guided_grammar" api:"string"`
 	// The form of the answer, in the way of vLLM. Set one of its fields.
 	StructuredOutputs json.RawMessage `json:"structured_outputs" api:"#StructuredOutputs"`
@@ -44,7 +48,7 @@ func (f *Forms) source(req *generation.Request) (grammar.Source, string, error) 
 		{"json_schema", f.JSONSchema, schemaForm}, {"grammar", f.Grammar, grammarForm}, {"regex", f.Regex, regexForm},
 		{"choice", f.Choice, choiceForm}, {"guided_json", f.GuidedJSON, schemaForm},
 		{"guided_regex", f.GuidedRegex, regexForm},
-		{"guided_choice", f.GuidedChoice, choiceForm}, {"guided_grammar", f.GuidedGrammar, grammarForm},
+		{"guided_choice", f.GuidedChoice, choiceForm}, {"guided_grammar", f.GuidedGrammar, eitherGrammar},
 	}
 	if wire.Given(f.StructuredOutputs) {
 		var s struct {
@@ -63,7 +67,7 @@ func (f *Forms) source(req *generation.Request) (grammar.Source, string, error) 
 			return grammar.Source{}, "", wire.Unsupported(at+".structural_tag", "structural tags are not known here")
 		}
 		fields = append(fields, field{at + ".json", s.JSON, schemaForm}, field{at + ".regex", s.Regex, regexForm},
-			field{at + ".choice", s.Choice, choiceForm}, field{at + ".grammar", s.Grammar, grammarForm})
+			field{at + ".choice", s.Choice, choiceForm}, field{at + ".grammar", s.Grammar, eitherGrammar})
 		if s.JSONObject {
 			fields = append(fields, field{at + ".json_object", f.StructuredOutputs,
 				func(json.RawMessage, string, *generation.Request) (grammar.Source, error) {
@@ -82,7 +86,7 @@ func (f *Forms) source(req *generation.Request) (grammar.Source, string, error) 
 		switch {
 		case err != nil:
 			return form, "", err
-		case next.IsZero():
+		case next.IsZero(), name != "" && reflect.DeepEqual(next, form):
 		case name != "":
 			return form, "", conflict(name, field.name)
 		default:
@@ -123,11 +127,8 @@ func responseFormat(raw json.RawMessage, path string, req *generation.Request) (
 		if err := wire.Object(path, f.JSONSchema, &s); err != nil {
 			return form, err
 		}
-		if s.Name == "" {
-			s.Name = "answer"
-		}
-		if !chattemplate.ValidName(s.Name) {
-			return form, wire.Invalid(path+".name", chattemplate.NameAdvice)
+		if s.Name, err = contract.SchemaName(path, s.Name); err != nil {
+			return form, err
 		}
 		form, err := schemaForm(s.Schema, path+".schema", req)
 		if err == nil && wire.Is(s.Schema, '{') {
@@ -179,6 +180,19 @@ func grammarForm(raw json.RawMessage, path string, _ *generation.Request) (gramm
 		return grammar.Source{}, err // llama.cpp's web page sends an empty grammar if there is none
 	}
 	return grammar.GBNF(text), nil
+}
+
+// eitherGrammar reads a grammar as vLLM does: one without "::=" is Lark's.
+func eitherGrammar(raw json.RawMessage, path string, req *generation.Request) (grammar.Source, error) {
+	text, err := wire.Text(path, raw)
+	if err != nil || text == "" || strings.Contains(text, "::=") {
+		return grammarForm(raw, path, req)
+	}
+	pattern, err := lark.Pattern(text)
+	if err != nil {
+		return grammar.Source{}, wire.Unsupported(path, "%v", err)
+	}
+	return grammar.Regex("^(?:" + pattern + ")$"), nil
 }
 
 func regexForm(raw json.RawMessage, path string, _ *generation.Request) (grammar.Source, error) {

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -111,6 +112,16 @@ func readFormat(raw json.RawMessage, path string) (pattern, told string, err err
 		return "", "", wire.Unsupported(path+".definition", "%v", err)
 	}
 	return "^(?:" + pattern + ")$", " It has to match this grammar (" + g.Syntax + "):\n" + g.Definition, nil
+}
+
+// SchemaName returns the name of a schema as the prompt shows it: white space becomes "_", and the default is answer.
+// path is that of the object with the name.
+func SchemaName(path, name string) (string, error) {
+	name = strings.Join(strings.Fields(cmp.Or(name, "answer")), "_")
+	if !chattemplate.ValidName(name) {
+		return "", wire.Invalid(path+".name", chattemplate.NameAdvice)
+	}
+	return name, nil
 }
 
 // FreeInput returns the arguments that stand for the text of a call of a custom tool.

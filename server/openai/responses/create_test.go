@@ -403,6 +403,8 @@ func TestForms(t *testing.T) {
 		encode(t, got["text"]) != encode(t, object{"format": format, "verbosity": "low"}) {
 		t.Errorf("response %v", got)
 	}
+	f.post(t, body(t, object{"text": object{"format": object{"type": "json_schema", "name": "a b",
+		"schema": format["schema"]}}, "response_schema": object{"type": "json", "schema": format["schema"]}}))
 	got = f.post(t, body(t, object{"response_schema": object{"type": "json", "schema": format["schema"]}}))
 	if partText(item(got, 0), "content", 0) != `{"sum":4}` {
 		t.Errorf("response %v", got)
@@ -588,6 +590,8 @@ func TestRefusals(t *testing.T) {
 		{object{"text": object{"format": object{"type": "json_schema"}}}, "text.format.schema"},
 		{object{"text": object{"verbosity": "loud"}}, "text.verbosity"},
 		{object{"text": object{"format": object{"type": "text"}}, "response_schema": object{}}, "response_schema"},
+		{object{"text": object{"format": object{"type": "json_schema", "schema": object{}}},
+			"response_schema": object{"type": "json", "schema": object{"type": "object"}}}, "response_schema"},
 		{object{"include": many(65, "x")}, "include"}, {object{"metadata": object{strings.Repeat("k", 65): "v"}},
 			"metadata"},
 		{object{"metadata": object{"k": strings.Repeat("v", 513)}}, "metadata"},

@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -442,10 +443,16 @@ func (q *asked) form() error {
 	q.text.Verbosity = q.wire.Text.Verbosity
 	path, raw := "text.format", q.wire.Text.Format
 	if schema := q.wire.ResponseSchema; wire.Given(schema) {
-		if wire.Given(raw) {
+		var both [2]struct{ Schema json.RawMessage }
+		for i, part := range []json.RawMessage{raw, schema} {
+			_ = json.Unmarshal(part, &both[i]) // what is wrong is said below
+		}
+		switch {
+		case !wire.Given(raw):
+			path, raw = "response_schema", schema
+		case !wire.Given(both[0].Schema) || !bytes.Equal(both[0].Schema, both[1].Schema):
 			return wire.Invalid("response_schema", "text.format is there too; say it in one place")
 		}
-		path, raw = "response_schema", schema
 	}
 	if !wire.Given(raw) {
 		return nil
@@ -462,11 +469,9 @@ func (q *asked) form() error {
 		if !wire.Given(f.Schema) {
 			return wire.Invalid(path+".schema", "it is missing")
 		}
-		if f.Name == "" {
-			f.Name = "answer"
-		}
-		if !chattemplate.ValidName(f.Name) {
-			return wire.Invalid(path+".name", chattemplate.NameAdvice)
+		var err error
+		if f.Name, err = contract.SchemaName(path, f.Name); err != nil {
+			return err
 		}
 		r.Form = grammar.JSONSchema(f.Schema)
 		r.ResponseFormat = &chattemplate.ResponseFormat{Name: f.Name, Description: f.Description, Schema: f.Schema}
