@@ -288,7 +288,12 @@ func TestNobodyNamesAFamily(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, line := range strings.Split(string(text), "\n") {
-				if word := family.FindString(line); word != "" {
+				word := family.FindString(line)
+				// Reactive Agents have steps of this type in plans.
+				if p.ImportPath == "runner/reasoning/decision" && name == "plan.go" && word == `"analysis"` {
+					continue
+				}
+				if word != "" {
 					t.Errorf("%s/%s:%d names a family: %q", p.ImportPath, name, i+1, word)
 				}
 			}
