@@ -16,9 +16,9 @@ import (
 )
 
 // ReadJSON reads the body of a request, one JSON value, into v. Unknown fields are collected in v's [Unread] if it has
-// one. Errors are an *Error that names the wrong field. The server limits the length of bodies, their memory and their work, see [Budget]; an *Error
-// from reading the body is returned unchanged. What its beginning shows to be over a limit is refused before the rest
-// is read. If ReadJSON returns nil, the request still has work, see [Work].
+// one. Errors are an *Error that names the wrong field. The server limits the length of bodies, their memory and their
+// work, see [Budget]; an *Error from reading the body is returned unchanged. What its beginning shows to be over a
+// limit is refused before the rest is read. If ReadJSON returns nil, the request still has work, see [Work].
 func ReadJSON(r *http.Request, v any) error {
 	s := newShape(mostEntries(v))
 	body, err := readBody(r, s)

@@ -145,9 +145,11 @@ func TestRestoredTokens(t *testing.T) {
 		object{"input": append(next, end...), "tools": look, "keep_reasoning": true}); !strings.Contains(got, kept) {
 		t.Errorf("with keep_reasoning %q", got)
 	}
-	if got := f.prompt(t,
-		object{"input": append(plain, end...), "tools": look, "keep_reasoning": true}); strings.Contains(got, secret) {
-		t.Errorf("plain reasoning of a finished turn is in %q", got)
+	for _, keep := range []bool{false, true} {
+		got := f.prompt(t, object{"input": append(plain, end...), "tools": look, "keep_reasoning": keep})
+		if strings.Contains(got, secret) != keep {
+			t.Errorf("plain reasoning of a finished turn, kept %v: %q", keep, got)
+		}
 	}
 }
 
