@@ -157,7 +157,8 @@ func TestOnlyTheListNamesRooms(t *testing.T) {
 		{regexp.MustCompile(`(?i)\bmew`), "runner/server/mew", []string{"runner"}},
 		{regexp.MustCompile(`(?i)mlx`), "runner/backend/mlx", []string{"runner/bench", "runner/cmd", "runner/runner",
 			"runner/server"}},
-		{regexp.MustCompile(`(?i)\bagui\b`), "runner/server/agui", []string{"runner/runner", "runner/models", "runner/backend"}},
+		{regexp.MustCompile(`(?i)\bagui\b`), "runner/server/agui", []string{"runner/runner", "runner/models",
+			"runner/backend"}},
 	} {
 		for _, p := range packages(t) {
 			other := slices.ContainsFunc(room.others, func(folder string) bool { return matches(folder, p.ImportPath) })

@@ -60,8 +60,8 @@ func Normalize(c Conversation) (*Conversation, error) {
 	return &c, nil
 }
 
-// orderResults puts the results of a message's calls in the order of the calls. Most templates show no ids, so the model
-// would take the result of one call for another's.
+// orderResults puts the results of a message's calls in the order of the calls. Most templates show no ids, so the
+// model would take the result of one call for another's.
 func orderResults(msgs []Message) {
 	for i := range msgs {
 		calls, results := msgs[i].ToolCalls, msgs[i+1:]

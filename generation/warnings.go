@@ -16,8 +16,8 @@ const CodeNotTraced = "trace_not_stored"
 // reasoning, or it belongs to an earlier turn.
 const CodePlainReasoning = "plain_reasoning_dropped"
 
-// CodePromptMoved warns that a system prompt after the user's first message is shown as marked text of the user, because
-// the model's template takes one at the start only.
+// CodePromptMoved warns that a system prompt after the user's first message is shown as marked text of the user,
+// because the model's template takes one at the start only.
 const CodePromptMoved = "system_prompt_moved"
 
 // CodeSamplingWithheld warns that bias and penalties do not act on all of the output that the caller sees.

@@ -190,10 +190,10 @@ func Find(name string, memory int64) (Model, error) {
 		Advice: "check the path and its permissions", Err: err}
 }
 
-// IsName reports whether text names a model and is not a prompt, without a look at the models that were downloaded. That
-// holds for the bundled model and an address, for an existing regular file or a folder with a model, for one word that
-// ends in .gguf, for a well-known model, and for a repository in the Hugging Face cache. Any other text is a name if
-// [LooksLikeName] says so; only resolving it finds out whether there is such a model.
+// IsName reports whether text names a model and is not a prompt, without a look at the models that were downloaded.
+// That holds for the bundled model and an address, for an existing regular file or a folder with a model, for one word
+// that ends in .gguf, for a well-known model, and for a repository in the Hugging Face cache. Any other text is a name
+// if [LooksLikeName] says so; only resolving it finds out whether there is such a model.
 func IsName(text string) bool {
 	if strings.ContainsAny(text, " \t\r\n") && !isThere(text) {
 		return false

@@ -103,9 +103,9 @@ func (j *job) check() error {
 // weighPlain decides on reasoning that the caller sent as plain text.
 //
 // A caller that may not see all reasoning cannot send any. Otherwise the prompt could be made equal to one with hidden
-// reasoning, and everything that the model then writes would tell whether it is. Of other callers, the reasoning before
-// pending calls stays, because the model continues from it, and all of it with KeepReasoning. Calls are pending until an
-// answer or a user's message follows.
+// reasoning, and everything that the model then writes would tell whether it is. Of other callers, the reasoning
+// before pending calls stays, because the model continues from it, and all of it with KeepReasoning. Calls are pending
+// until an answer or a user's message follows.
 func (j *job) weighPlain() {
 	hidden, pending := capped(j.req.MaySee, j.req.Visibility), true
 	for i, m := range slices.Backward(j.req.Messages) {

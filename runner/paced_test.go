@@ -68,8 +68,8 @@ func TestPacedRunsAreTheSame(t *testing.T) {
 	}
 }
 
-// A sequence that takes for ever delays neither others nor new ones, and ends at once when it is cancelled. The clock is
-// synctest's, so a busy machine changes nothing.
+// A sequence that takes for ever delays neither others nor new ones, and ends at once when it is cancelled. The clock
+// is synctest's, so a busy machine changes nothing.
 func TestPacedLanesDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stuck atomic.Int64

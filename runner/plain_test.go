@@ -53,8 +53,8 @@ func TestPlainReasoningCountsWhileCallsArePending(t *testing.T) {
 	}
 }
 
-// A system prompt in the middle of a conversation is shown as the user's where the template takes one at the start only.
-// A warning says so.
+// A system prompt in the middle of a conversation is shown as the user's where the template takes one at the start
+// only. A warning says so.
 func TestLaterPromptsAreMoved(t *testing.T) {
 	const turns = `{% for m in messages %}{{ m.role }}: {{ m.content }}` + "\n" + `{% endfor %}`
 	strict := `{% for m in messages %}{% if m.role == 'system' and not loop.first %}{{ raise_exception('first only') }}` +
@@ -63,7 +63,8 @@ func TestLaterPromptsAreMoved(t *testing.T) {
 		return chattemplate.Message{Role: role, Content: text}
 	}
 	first := []chattemplate.Message{say(chattemplate.System, "Be kind."), say(chattemplate.User, "q")}
-	later := append(first, say(chattemplate.Assistant, "a"), say(chattemplate.System, "Be brief."), say(chattemplate.User, "r"))
+	later := append(first, say(chattemplate.Assistant, "a"), say(chattemplate.System, "Be brief."),
+		say(chattemplate.User, "r"))
 	for name, c := range map[string]struct {
 		template string
 		messages []chattemplate.Message

@@ -49,8 +49,8 @@ func (t *turn) newPlan() (err error) {
 	return t.holdToForms()
 }
 
-// listed returns the tools that a prompt lists: those that no message describes. If there is none, it lists all, because
-// models call functions only after a list.
+// listed returns the tools that a prompt lists: those that no message describes. If there is none, it lists all,
+// because models call functions only after a list.
 func listed(tools []chattemplate.Tool) []chattemplate.Tool {
 	list := slices.DeleteFunc(slices.Clone(tools), func(t chattemplate.Tool) bool { return t.Told })
 	if len(list) == 0 {

@@ -113,8 +113,8 @@ func (s *Server) Find(ctx context.Context, name string) (wire.Card, bool) {
 	return s.describe(c, s.cfg.Pool.Loaded(c.Name)), true
 }
 
-// find returns the model called name, by its own name, by an alias, or by a name that a client gave it, or else the only
-// one with the name in another case. An empty name means the first model that the principal may use.
+// find returns the model called name, by its own name, by an alias, or by a name that a client gave it, or else the
+// only one with the name in another case. An empty name means the first model that the principal may use.
 func (s *Server) find(p *wire.Principal, name string) (wire.Card, bool) {
 	cards := slices.DeleteFunc(slices.Clone(s.cards), func(c wire.Card) bool { return !p.MayUse(c.Name) })
 	i := wire.Named(cards, name)

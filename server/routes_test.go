@@ -164,9 +164,8 @@ type shaped struct {
 
 func (f *shaped) Routes() (list []wire.Route) {
 	for _, path := range f.paths {
-		list = append(list, wire.Route{Method: http.MethodPost, Path: path, Handle: func(http.ResponseWriter, *http.Request) error {
-			return nil
-		}})
+		list = append(list, wire.Route{Method: http.MethodPost, Path: path,
+			Handle: func(http.ResponseWriter, *http.Request) error { return nil }})
 	}
 	return list
 }
@@ -179,8 +178,8 @@ func (f *shaped) WriteError(w http.ResponseWriter, err error) {
 // TestWebSocketIsAnsweredOverHTTP: clients that try a WebSocket first are told at once to go on with HTTP.
 func TestWebSocketIsAnsweredOverHTTP(t *testing.T) {
 	s := host(t, Config{}, scripted(said("q", "four")))
-	r := s.do(t, http.MethodGet, "/say", "", "Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13",
-		"Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA==")
+	r := s.do(t, http.MethodGet, "/say", "", "Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version",
+		"13", "Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA==")
 	if r.StatusCode != http.StatusUpgradeRequired || !strings.Contains(r.body, "over HTTP") {
 		t.Errorf("%d %s", r.StatusCode, r.body)
 	}

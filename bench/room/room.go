@@ -85,7 +85,8 @@ func (a *bencher) command() *cobra.Command {
 -o json and csv its keys: pp512 reads a prompt of 512 tokens, tg128 generates 128, and @ d4096 begins after 4,096.
 
 Without MODEL the bundled model is measured; --shape measures a model with random weights in the shape of a known one.
-Several models, and several --engine, take turns, and a second table says which differences are significant.` + folders + `
+Several models, and several --engine, take turns, and a second table says which differences are significant.` +
+			folders + `
 
 The table has the mean and deviation, and the median with its 95% interval. TTFT is the time to the first token, and
 gaps are the times between tokens. The roofline is the share of the speed that the processor's memory allows. Leave the
@@ -125,7 +126,8 @@ func (o *options) flags(ofFolders string) flags.Table {
 			flags.Ints("threads", &o.threads, nil, 0, backend.MaxThreads,
 				"compute with `N` threads (default: one per physical core)", flags.Short("t"), flags.Common),
 			flags.Texts("engine", &o.engines, "measure an `ENGINE`: builtin, isolated (builtin in a process of its own), a "+
-				"folder with llama.cpp libraries, "+ofFolders+"or the address of an engine that serves MODEL; may be repeated", flags.Common),
+				"folder with llama.cpp libraries, "+ofFolders+"or the address of an engine that serves MODEL; may be repeated",
+				flags.Common),
 			flags.Text("shape", &o.shape, "measure random weights in the `SHAPE` of a model: "+
 				strings.Join(random.Shapes(), ", "), flags.Common, flags.Completions(random.Shapes()...)),
 			flags.Int("layers", &o.layers, 0, 0, 1000, "give the shape only `N` layers, for less memory and time (0: all)",

@@ -106,8 +106,8 @@ func Plain(schema json.RawMessage) grammar.Source {
 	return grammar.Members(fields...)
 }
 
-// plainObject returns the properties of a schema and the names of those that are required. listed is false if the schema
-// has no list of properties, or says more of objects than that.
+// plainObject returns the properties of a schema and the names of those that are required. listed is false if the
+// schema has no list of properties, or says more of objects than that.
 func plainObject(schema json.RawMessage) (listed bool, properties []Property, required []string) {
 	top, err := Members(schema)
 	if err != nil {

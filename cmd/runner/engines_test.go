@@ -285,7 +285,8 @@ func TestDoctorAsksTheEngine(t *testing.T) {
 // TestShowDemo: show reads from a model's file what the model was trained for and can do.
 func TestShowDemo(t *testing.T) {
 	out, _, _ := install(t).run("show", "demo")
-	says(t, out, "context       8192 tokens", "template      1133 bytes of Jinja", "completion, tools, thinking", "harmony")
+	says(t, out, "context       8192 tokens", "template      1133 bytes of Jinja", "completion, tools, thinking",
+		"harmony")
 }
 
 // TestMEWInAProcess: the participant's model can have a process of its own.

@@ -263,8 +263,10 @@ func TestReasonsStandOnce(t *testing.T) {
 		at, own       []string
 		confidence    float64
 	}{
-		"before the call": {before: []reasoning.Decision{{Rationale: reasoning.Rationale{Why: "early"}}}, at: []string{"early"}},
-		"after the call":  {after: []reasoning.Decision{{Rationale: reasoning.Rationale{Why: "late"}}}, at: []string{""}, own: []string{"late"}},
+		"before the call": {before: []reasoning.Decision{{Rationale: reasoning.Rationale{Why: "early"}}},
+			at: []string{"early"}},
+		"after the call": {after: []reasoning.Decision{{Rationale: reasoning.Rationale{Why: "late"}}},
+			at: []string{""}, own: []string{"late"}},
 		"with confidence": {after: []reasoning.Decision{{Rationale: reasoning.Rationale{Why: "late", Confidence: &stated}}},
 			at: []string{""}, own: []string{"late"}, confidence: stated},
 		"without a call": {before: []reasoning.Decision{{Rationale: reasoning.Rationale{Why: "stray"}, Iteration: 7}},
@@ -318,7 +320,8 @@ func TestSpecialistsAreRuns(t *testing.T) {
 		"pending":      {"user", reasoning.DelegationPending, 3},
 	} {
 		var events []decision.Event
-		tracer := decision.NewTracer(decision.Config{RunID: "r", Clock: clock}, func(e decision.Event) { events = append(events, e) })
+		tracer := decision.NewTracer(decision.Config{RunID: "r", Clock: clock},
+			func(e decision.Event) { events = append(events, e) })
 		call := reasoning.Call{ID: "a", Name: "f"}
 		for _, e := range []reasoning.Event{
 			{Kind: reasoning.Started, Info: &reasoning.Info{}},
@@ -334,7 +337,8 @@ func TestSpecialistsAreRuns(t *testing.T) {
 		theirs := map[decision.Kind]bool{decision.PhaseEnter: true, decision.ToolCallStart: true, decision.ToolCallEnd: true,
 			decision.PhaseExit: true}
 		for _, e := range events {
-			if want := theirs[e.Kind]; want != (e.RunID == "r/d1" && e.ParentRunID == "r" && e.RootRunID == "r" && e.Depth == 1) ||
+			ours := e.RunID == "r/d1" && e.ParentRunID == "r" && e.RootRunID == "r" && e.Depth == 1
+			if want := theirs[e.Kind]; want != ours ||
 				!want && (e.RunID != "r" || e.ParentRunID != "" || e.Depth != 0) {
 				t.Errorf("%s: %+v", name, e)
 			}

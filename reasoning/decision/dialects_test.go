@@ -62,7 +62,8 @@ var required = map[decision.Kind][]string{
 	decision.StrategySwitched:       {"from:string", "to:string", "reason:string", "rationale.why:string"},
 	decision.KernelStateSnapshot: {
 		"status:string", "toolsUsed:array", "scratchpadKeys:array", "stepsCount:number", "stepsByType:object",
-		"outputPreview:string", "outputLen:number", "tokens:number", "cost:number", "llmCalls:number", "terminatedBy:string", "terminationRationale.why:string",
+		"outputPreview:string", "outputLen:number", "tokens:number", "cost:number", "llmCalls:number", "terminatedBy:string",
+		"terminationRationale.why:string",
 	},
 	decision.RunCompleted: {"status:string", "totalTokens:number", "totalCostUsd:number", "durationMs:number"},
 }

@@ -58,8 +58,8 @@ func newWriter(w io.Writer, id ID, to []Recipient, random io.Reader) (*Writer, e
 	return &Writer{w: w, key: chunkKey(&key, header), plain: make([]byte, lengthSize, maxClass)}, nil
 }
 
-// Append adds a copy of a record. Errors: ErrRecord, after which the Writer can still be used; [os.ErrClosed]; and those of
-// the underlying writer.
+// Append adds a copy of a record. Errors: ErrRecord, after which the Writer can still be used; [os.ErrClosed]; and
+// those of the underlying writer.
 func (w *Writer) Append(record []byte) error {
 	if w.err != nil {
 		return w.err

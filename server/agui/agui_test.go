@@ -752,7 +752,8 @@ func TestInterrupts(t *testing.T) {
 		{`{"interruptId":%q,"status":"resolved","payload":"two\nlines"}`, "two\nlines", ""},
 		{`{"interruptId":%q,"status":"resolved","payload":{"approved":false}}`, `{"approved":false}`, ""},
 		{`{"interruptId":%q,"status":"cancelled"}`, "Error: the user cancelled the call", ""},
-		{`{"interruptId":%[1]q,"status":"cancelled"},{"interruptId":%[1]q,"status":"cancelled"}`, "", "resume[1].interruptId"},
+		{`{"interruptId":%[1]q,"status":"cancelled"},{"interruptId":%[1]q,"status":"cancelled"}`, "",
+			"resume[1].interruptId"},
 		{`{"interruptId":%q,"status":"expired"}`, "", "resume[0].status"},
 	} {
 		more := fmt.Sprintf(asked+`,"resume":[`+r.entries+`]`, ids[0])
@@ -783,8 +784,10 @@ func TestInterrupts(t *testing.T) {
 func TestResultsAsParts(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone())
 	image := `{"type":"image","source":{"type":"url","value":"https://example.com/x.png"}}`
-	call := `{"id":"a","role":"assistant","toolCalls":[{"id":"c1","type":"function","function":{"name":"get","arguments":"{}"}}]}`
-	result := `{"id":"t","role":"tool","toolCallId":"c1","content":[{"type":"text","id":"p","text":"one","metadata":{"a":1}},` +
+	call := `{"id":"a","role":"assistant","toolCalls":[{"id":"c1","type":"function",` +
+		`"function":{"name":"get","arguments":"{}"}}]}`
+	result := `{"id":"t","role":"tool","toolCallId":"c1",` +
+		`"content":[{"type":"text","id":"p","text":"one","metadata":{"a":1}},` +
 		image + `]}`
 	c, body := s.run(t, input(tool, user("look"), call, result))
 	told := s.Last().Messages
@@ -794,7 +797,8 @@ func TestResultsAsParts(t *testing.T) {
 	if !strings.Contains(body, contract.CodeMediaSkipped) {
 		t.Errorf("no warning: %+v\n%s", c.last, body)
 	}
-	if _, body := s.run(t, input(tool, user("look"), call, `{"id":"t","role":"tool","toolCallId":"c1","content":[]}`)); body == "" {
+	empty := `{"id":"t","role":"tool","toolCallId":"c1","content":[]}`
+	if _, body := s.run(t, input(tool, user("look"), call, empty)); body == "" {
 		t.Error("an empty list of parts is refused")
 	}
 }

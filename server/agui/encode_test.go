@@ -131,9 +131,11 @@ func TestGolden(t *testing.T) {
 		"chunked_missing": {FormChunked, summary(stop, hiddenSealed, answer[:2], settled, answer[2:])},
 		"chunked_posthoc": {FormChunked, summary(stop, answer[:1], settled, answer[1:], posthoc)},
 		"legacy":          {FormLegacy, wiretest.Run(stop, thoughts, answer)},
-		"blank": {FormStandard, wiretest.Run(stop, wiretest.Carried("sealed", wiretest.Segment(reasoning.Reasoning, "\n", "\n\n")),
+		"blank": {FormStandard, wiretest.Run(stop,
+			wiretest.Carried("sealed", wiretest.Segment(reasoning.Reasoning, "\n", "\n\n")),
 			wiretest.Segment(reasoning.Answer, "\n", "\n4", "\n\n"))},
-		"blank_before":  {FormStandard, wiretest.Run(stop, wiretest.Segment(reasoning.Reasoning, "\r\n\ntwo", "\n\ntwo"), answer)},
+		"blank_before": {FormStandard, wiretest.Run(stop,
+			wiretest.Segment(reasoning.Reasoning, "\r\n\ntwo", "\n\ntwo"), answer)},
 		"blank_chunked": {FormChunked, wiretest.Run(stop, wiretest.Segment(reasoning.Reasoning, "\n"), answer)},
 		"blank_legacy":  {FormLegacy, wiretest.Run(stop, wiretest.Segment(reasoning.Reasoning, "\n"), answer)},
 		"empty": {FormStandard, wiretest.Run(reasoning.Result{Finish: reasoning.FinishLength,
@@ -184,7 +186,8 @@ func TestGolden(t *testing.T) {
 func TestCancelledRuns(t *testing.T) {
 	id := &reasoning.Delegation{ID: "d1"}
 	events := wiretest.Run(reasoning.Result{}, []reasoning.Event{{Kind: reasoning.DelegationStart, Delegation: id}},
-		wiretest.Segment(reasoning.Reasoning, "\n", "two"), []reasoning.Event{{Kind: reasoning.DelegationEnd, Delegation: id}},
+		wiretest.Segment(reasoning.Reasoning, "\n", "two"),
+		[]reasoning.Event{{Kind: reasoning.DelegationEnd, Delegation: id}},
 		wiretest.Segment(reasoning.Preamble, "I look."), wiretest.CallSegment(0, "get", `{"a"`, `:1}`),
 		wiretest.Segment(reasoning.Answer, "4"))
 	for n := range len(events) - 1 {

@@ -209,8 +209,8 @@ func stringOf(m *Message, path string) (text string, err error) {
 	return text, err
 }
 
-// parts returns the text of content that is a string or a list of parts. Parts that are not text are refused if asked is
-// true; else a note stands in their place.
+// parts returns the text of content that is a string or a list of parts. Parts that are not text are refused if asked
+// is true; else a note stands in their place.
 func (p *prompt) parts(m *Message, path string, asked bool) (string, error) {
 	if !wire.Is(m.Content, '[') {
 		return stringOf(m, path)

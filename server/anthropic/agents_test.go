@@ -25,7 +25,8 @@ func TestBillingLineIsLeftOut(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{Say: ""})
 	var prompts []string
 	for _, system := range []string{
-		`[{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1; cch=1a2b3;"},{"type":"text","text":"Be brief."}]`,
+		`[{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1; cch=1a2b3;"},` +
+			`{"type":"text","text":"Be brief."}]`,
 		`[{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1; cch=fffff;\nBe brief."}]`,
 		`"x-anthropic-billing-header: cch=00000;\nBe brief."`,
 		`"Be brief."`,
@@ -156,7 +157,8 @@ func TestContextManagementIsWarnedOf(t *testing.T) {
 	if w := fmt.Sprint(m["warnings"]); !strings.Contains(w, "context_management") {
 		t.Errorf("warnings %s", w)
 	}
-	if m := s.message(t, conversation(`,"context_management":{"edits":[]}`, user(`"go"`))); strings.Contains(fmt.Sprint(m["warnings"]), "context_management") {
+	m = s.message(t, conversation(`,"context_management":{"edits":[]}`, user(`"go"`)))
+	if strings.Contains(fmt.Sprint(m["warnings"]), "context_management") {
 		t.Errorf("warnings %v", m["warnings"])
 	}
 }

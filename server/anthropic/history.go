@@ -220,7 +220,8 @@ func (p *prompt) read(b *placed) (string, error) {
 	case "tool_use", "tool_result", "thinking", "redacted_thinking":
 		return "", wire.Invalid(b.path, "a block of type %s cannot stand here", b.Type)
 	}
-	p.warnings.AddOnce("block_skipped", b.path+" was left out: blocks of the type "+wire.Clip(b.Type)+" are not known here")
+	p.warnings.AddOnce("block_skipped",
+		b.path+" was left out: blocks of the type "+wire.Clip(b.Type)+" are not known here")
 	return "", nil
 }
 

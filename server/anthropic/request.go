@@ -212,7 +212,8 @@ func (p *prompt) thinking(body *MessagesRequest) error {
 		p.req.Visibility = reasoning.VisibilitySummary
 	case "omitted":
 	default:
-		return wire.Invalid("thinking.display", "it takes summarized, updates or omitted, or nothing for the reasoning itself")
+		return wire.Invalid("thinking.display",
+			"it takes summarized, updates or omitted, or nothing for the reasoning itself")
 	}
 	return nil
 }

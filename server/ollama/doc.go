@@ -11,8 +11,8 @@
 //   - Reasoning is in the field thinking, if think in the request is true or a level. With think false the model does
 //     not reason. Without think the reasoning is hidden, unlike in Ollama.
 //   - The field thinking of messages in a request is the client's own text. It is used while calls are pending.
-//   - A call is sent as a whole. Its arguments are an object. If the model wrote something else, the call is part of the
-//     text instead.
+//   - A call is sent as a whole. Its arguments are an object. If the model wrote something else, the call is part of
+//     the text instead.
 //   - Fields that are not supported (images, templates, text around a gap) are refused by name. Options about loading
 //     are ignored. Unknown options and fields give the warning field_ignored.
 //   - A raw prompt may contain control tokens, so it needs the permission to see all reasoning.

@@ -240,7 +240,8 @@ func TestRawPrompts(t *testing.T) {
 	if text := m["response"].(string); !strings.HasPrefix(text, " on") {
 		t.Errorf("%v", m)
 	}
-	s.get(t, http.MethodPost, "/api/generate", unstreamed(generate("<|start|>user<|message|>go", `,"raw":true,"think":false`)))
+	s.get(t, http.MethodPost, "/api/generate",
+		unstreamed(generate("<|start|>user<|message|>go", `,"raw":true,"think":false`)))
 	p := wiretest.Anyone()
 	p.Reasoning = reasoning.VisibilitySummary
 	s = serve(t, fake.Config{}, p, fake.Reply{Say: ""})
@@ -317,8 +318,10 @@ func TestWarnings(t *testing.T) {
 func TestImagesInAHistoryAreNoted(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(), replies()...)
 	m := s.get(t, http.MethodPost, "/api/chat", `{"model":"`+wiretest.Name+`","stream":false,"messages":[`+
-		`{"role":"user","content":"see","images":["AAAA","BBBB"]},{"role":"assistant","content":"no"},{"role":"user","content":"sum"}]}`)
-	if w := fmt.Sprint(m["warnings"]); !strings.Contains(w, "media_skipped") || !strings.Contains(w, "messages[0].images") {
+		`{"role":"user","content":"see","images":["AAAA","BBBB"]},{"role":"assistant","content":"no"},`+
+		`{"role":"user","content":"sum"}]}`)
+	w := fmt.Sprint(m["warnings"])
+	if !strings.Contains(w, "media_skipped") || !strings.Contains(w, "messages[0].images") {
 		t.Errorf("warnings %s", w)
 	}
 	if said := s.Last().Messages[0].Content; !strings.HasPrefix(said, "[image: ") || !strings.HasSuffix(said, "]\nsee") {

@@ -127,8 +127,9 @@ func TestDelegationsRefused(t *testing.T) {
 		}
 	}
 	for instructions, param := range map[string]string{
-		`[{"type":"delegate_reasoning","agentPrompt":"\n"}]`:                                                "messages[0].instructions[0].agentPrompt",
-		`[{"type":"delegate_reasoning","agentPrompt":"a"},{"type":"delegate_reasoning","agentPrompt":"b"}]`: "messages[0].instructions[1]",
+		`[{"type":"delegate_reasoning","agentPrompt":"\n"}]`: "messages[0].instructions[0].agentPrompt",
+		`[{"type":"delegate_reasoning","agentPrompt":"a"},` +
+			`{"type":"delegate_reasoning","agentPrompt":"b"}]`: "messages[0].instructions[1]",
 		`[3]`: "messages[0].instructions[0]",
 	} {
 		a := f.post("/v1/chat/completions", `{"messages":[{"role":"user","content":"q","instructions":`+instructions+`}]}`)

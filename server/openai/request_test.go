@@ -335,13 +335,13 @@ func TestForms(t *testing.T) {
 		`"guided_regex":"a"`:                                               {"regular expression", "guided_regex"},
 		`"guided_choice":["a"]`:                                            {"choices", "guided_choice"},
 		`"guided_grammar":"root ::= \"a\"","guided_decoding_backend":"x"`:  {"gbnf", "guided_grammar"},
-		`"structured_outputs":{"grammar":"start: \"a\""}`:                  {"regular expression", "structured_outputs.grammar"},
 		`"guided_grammar":"start: \"a\""`:                                  {"regular expression", "guided_grammar"},
 		`"response_format":{"type":"json_schema","json_schema":{"name":"a b","schema":` + schema + `}},` +
 			`"response_schema":{"type":"json","schema":` + schema + `}`: {"json schema", "response_format"},
-		`"structured_outputs":{"json":` + schema + `}`: {"json schema", "structured_outputs.json"},
-		`"structured_outputs":{"json_object":true}`:    {"json object", "structured_outputs.json_object"},
-		`"structured_outputs":{"choice":["a"]}`:        {"choices", "structured_outputs.choice"},
+		`"structured_outputs":{"json":` + schema + `}`:    {"json schema", "structured_outputs.json"},
+		`"structured_outputs":{"grammar":"start: \"a\""}`: {"regular expression", "structured_outputs.grammar"},
+		`"structured_outputs":{"json_object":true}`:       {"json object", "structured_outputs.json_object"},
+		`"structured_outputs":{"choice":["a"]}`:           {"choices", "structured_outputs.choice"},
 	} {
 		c := ordered(t, body("q", fields))
 		if c.req.Form.String() != want.kind || c.form != want.field {

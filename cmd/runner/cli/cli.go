@@ -237,7 +237,8 @@ func (a *App) newOwnRunner(ctx context.Context, m placed, model backend.Config, 
 		if a.traced {
 			var open context.Context
 			open, own.stop = context.WithCancel(context.WithoutCancel(ctx)) // ctx may end with the loading
-			hash(open, &own.hashing, m.Path, from, slog.New(slog.NewTextHandler(a.Stderr(), &slog.HandlerOptions{Level: slog.LevelWarn})))
+			warnings := slog.NewTextHandler(a.Stderr(), &slog.HandlerOptions{Level: slog.LevelWarn})
+			hash(open, &own.hashing, m.Path, from, slog.New(warnings))
 		}
 	}
 	return a.newRunner(ctx, m, model, cfg)

@@ -35,7 +35,8 @@ func TestWordsAreNamesOrPrompts(t *testing.T) {
 	}
 	for _, model := range []string{"demo", "a.gguf", "folder", "gpt-oss-20b", "GPT-OSS:20b", "ggml-org/gpt-oss-20b",
 		"https://huggingface.co/ggml-org/gpt-oss-20b-GGUF"} {
-		if got, typed, given, err := new(runOptions).arguments([]string{model}); err != nil || got != model || typed != "" || given {
+		got, typed, given, err := new(runOptions).arguments([]string{model})
+		if err != nil || got != model || typed != "" || given {
 			t.Errorf("%q: model %q, prompt %q, %v", model, got, typed, err)
 		}
 	}

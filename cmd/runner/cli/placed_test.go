@@ -60,8 +60,8 @@ func TestAServerChoosesOncePerOpening(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantChosen(t, "at the start", chosen, 1, 1)
-	p, _, err := a.newPool(t.Context(), &serveOptions{}, list, runner.Config{Logger: slog.New(slog.NewTextHandler(io.Discard,
-		nil))}, func(err error) { t.Error(err) })
+	silent := slog.New(slog.NewTextHandler(io.Discard, nil))
+	p, _, err := a.newPool(t.Context(), &serveOptions{}, list, runner.Config{Logger: silent}, func(err error) { t.Error(err) })
 	if err != nil {
 		t.Fatal(err)
 	}

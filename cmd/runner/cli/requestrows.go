@@ -15,8 +15,8 @@ import (
 )
 
 // requestRows is a log on a terminal. It writes the line of a request so that it fits one row: the time, the method,
-// the path, the status, the code of an error, how long it took, the tokens of the prompt and of the reply, the beginning
-// of the id, and the key where there are keys. The other lines go to the handler in it.
+// the path, the status, the code of an error, how long it took, the tokens of the prompt and of the reply, the
+// beginning of the id, and the key where there are keys. The other lines go to the handler in it.
 type requestRows struct {
 	slog.Handler
 	to io.Writer

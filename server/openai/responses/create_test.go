@@ -327,7 +327,8 @@ func TestItemsOfAChainCountOnce(t *testing.T) {
 	call := fake.Reply{After: wiretest.Ask("Call it."), Say: wiretest.Call(thoughts, "", "look", `{"at":4}`)}
 	f := start(t, Config{}, fake.Config{}, call)
 	tools := []any{object{"type": "function", "name": "look"}}
-	first := f.post(t, body(t, object{"input": "Call it.", "tools": tools, "include": []any{"reasoning.encrypted_content"}}))
+	first := f.post(t, body(t, object{"input": "Call it.", "tools": tools,
+		"include": []any{"reasoning.encrypted_content"}}))
 	output := first["output"].([]any)
 	called := output[len(output)-1].(object)
 	result := object{"type": "function_call_output", "call_id": called["call_id"], "output": "five"}

@@ -289,7 +289,8 @@ func (q *asked) readTools() (err error) {
 }
 
 // readGroup reads the tools of a namespace, or those outside.
-func (q *asked) readGroup(at string, list []json.RawMessage, namespace string, skipped *kinds) ([]*FunctionTool, error) {
+func (q *asked) readGroup(at string, list []json.RawMessage, namespace string,
+	skipped *kinds) ([]*FunctionTool, error) {
 	group := []*FunctionTool{}
 	for i, raw := range list {
 		path := wire.Index(at, i)
