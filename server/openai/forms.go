@@ -8,7 +8,6 @@ import (
 	"runner/chattemplate"
 	"runner/generation"
 	"runner/grammar"
-	"runner/grammar/lark"
 	"runner/server/internal/contract"
 	"runner/server/wire"
 )
@@ -188,7 +187,7 @@ func eitherGrammar(raw json.RawMessage, path string, req *generation.Request) (g
 	if err != nil || text == "" || strings.Contains(text, "::=") {
 		return grammarForm(raw, path, req)
 	}
-	pattern, err := lark.Pattern(text)
+	pattern, err := contract.LarkPattern(text)
 	if err != nil {
 		return grammar.Source{}, wire.Unsupported(path, "%v", err)
 	}

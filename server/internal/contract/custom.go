@@ -124,6 +124,9 @@ func SchemaName(path, name string) (string, error) {
 	return name, nil
 }
 
+// LarkPattern returns the regular expression that a grammar in Lark's language stands for.
+func LarkPattern(definition string) (string, error) { return lark.Pattern(definition) }
+
 // FreeInput returns the arguments that stand for the text of a call of a custom tool.
 func FreeInput(text string) string { return `{"input":` + wire.Quote(text) + `}` }
 
