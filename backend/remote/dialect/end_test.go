@@ -52,7 +52,8 @@ func TestAbortsThatHang(t *testing.T) {
 	if took := time.Since(began); took > 2*dropTime+3*time.Second {
 		t.Errorf("Close took until %v", took)
 	}
-	if most.Load() != mostAborts {
-		t.Errorf("%d aborts at a time, want %d", most.Load(), mostAborts)
+	// The server may see the end of one abort after the beginning of the next.
+	if got := most.Load(); got < mostAborts || got >= 2*mostAborts {
+		t.Errorf("%d aborts at a time, want %d", got, mostAborts)
 	}
 }
