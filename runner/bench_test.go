@@ -10,6 +10,7 @@ import (
 	"runner/backend/fake"
 	"runner/generation"
 	"runner/reasoning"
+	"runner/testenv"
 )
 
 // endless is a script that opens a channel and then writes words until a limit ends it. It does not allocate.
@@ -125,6 +126,7 @@ func BenchmarkDecode(b *testing.B) {
 
 // TestDecodingAllocatesNothingPerToken compares a long run with a short one, to exclude the cost of a request itself.
 func TestDecodingAllocatesNothingPerToken(t *testing.T) {
+	testenv.SkipRaced(t)
 	const short, long = 512, 8192
 	for i := range 2 * len(decodeCases) {
 		c, guesses := decodeCases[i/2], []Drafts{DraftsOff, DraftsOn}[i%2]

@@ -15,6 +15,7 @@ import (
 	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
+	"runner/testenv"
 )
 
 // costlyForm has to remember each letter of a word, because it is decided only later which one counts.
@@ -118,6 +119,7 @@ func TestTooCostlyFormsEndTheirRequestOnly(t *testing.T) {
 
 // TestPatternsOfArgumentsAreForStrict checks that parameters that are not strict fail no request and cost little.
 func TestPatternsOfArgumentsAreForStrict(t *testing.T) {
+	testenv.SkipRaced(t)
 	for _, strict := range []bool{false, true} {
 		var pattern strings.Builder
 		for i := range 8_000 {

@@ -20,11 +20,13 @@ import (
 	"runner/reasoning"
 	"runner/reasoning/prompts"
 	"runner/runner/drafts"
+	"runner/testenv"
 )
 
 // TestGuessesChangeNothing runs random requests with and without guesses and compares all events. The scripts repeat
 // themselves, so that many guesses are right, and have noise in them. RUNNER_LONG=1 makes it long.
 func TestGuessesChangeNothing(t *testing.T) {
+	testenv.SkipRaced(t)
 	rounds := 40
 	if os.Getenv("RUNNER_LONG") != "" {
 		rounds = 600

@@ -9,12 +9,14 @@ import (
 	"runner/backend/fake"
 	"runner/generation"
 	"runner/reasoning"
+	"runner/testenv"
 )
 
 // TestReasoningOpensWhereTheTemplateMakesTheModelReason asks a model that reasons without the opening mark. The
 // template has a switch for reasoning but leaves the mark to the model. Engines in this program get the mark, and the
 // text from engines at addresses is held until it is known what it is.
 func TestReasoningOpensWhereTheTemplateMakesTheModelReason(t *testing.T) {
+	testenv.SkipRaced(t)
 	const turn, skipped = "q<|im_end|>\n<|im_start|>assistant\n", "<think>\n\n</think>\n\n"
 	const secret = "the secret is seven"
 	long := secret + strings.Repeat(" and on", 400)

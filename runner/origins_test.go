@@ -13,6 +13,7 @@ import (
 	"runner/generation"
 	"runner/reasoning"
 	"runner/reasoning/prompts"
+	"runner/testenv"
 )
 
 // TestMarksArePartsByPieces checks which pieces count as a part or as the end of a mark. White space is neither.
@@ -207,6 +208,7 @@ func secretGuesses() (list []string) {
 // the caller may see, and what it can read. Below visibility full nothing that it reads may depend on whether it
 // guesses right. A caller that may see the text keeps the speed.
 func TestCallersLearnNothingOfHiddenText(t *testing.T) {
+	testenv.SkipRaced(t)
 	for _, m := range hidingModels {
 		for _, v := range views {
 			open := v.may == reasoning.VisibilityFull

@@ -21,6 +21,7 @@ import (
 	"runner/grammar"
 	"runner/reasoning"
 	"runner/reasoning/prompts"
+	"runner/testenv"
 )
 
 // asked is one token that the engine was asked for: the text before it and its sampling.
@@ -475,6 +476,7 @@ var nowhere = map[[2]int]bool{
 
 // TestEveryCellIsGuarded checks that with any other rule in any cell of the table, a check fails.
 func TestEveryCellIsGuarded(t *testing.T) {
+	testenv.SkipRaced(t)
 	all := situations()
 	with := func(names ...string) (list []*situation) {
 		for i := range all {
@@ -807,6 +809,7 @@ func TestNoFieldMovesReasoningIntoSight(t *testing.T) {
 
 // Bias and penalties change nothing before the first visible token.
 func TestBiasChangesNothingBeforeWhatIsSeen(t *testing.T) {
+	testenv.SkipRaced(t)
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, of := range situations() {
 		cfg := of.model()

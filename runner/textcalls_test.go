@@ -19,6 +19,7 @@ import (
 	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
+	"runner/testenv"
 )
 
 // styleMarks are the marks of a style.
@@ -177,6 +178,7 @@ func stylesUnderTest() []*markup.CallStyle {
 // TestWildModelsObeyCallForms checks models of every style that write at random. If no limit ends the run, its calls
 // and its answer match their forms. RUNNER_LONG=1 makes it long.
 func TestWildModelsObeyCallForms(t *testing.T) {
+	testenv.SkipRaced(t)
 	runs := 8
 	if os.Getenv("RUNNER_LONG") != "" {
 		runs = 24
@@ -299,6 +301,7 @@ const chatmlAsk = "q<|im_end|>\n<|im_start|>assistant\n"
 // TestCallsOfEveryStyle checks models that write calls in the style of their family. Correct calls are unchanged, and
 // wrong ones are corrected.
 func TestCallsOfEveryStyle(t *testing.T) {
+	testenv.SkipRaced(t)
 	right := chattemplate.ToolCall{ID: "call00001", Name: "add", Arguments: `{"a": 1, "b": 2}`}
 	wrong := chattemplate.ToolCall{ID: "call00001", Name: "add", Arguments: `{"a": "one", "c": 2}`}
 	for _, s := range stylesUnderTest() {

@@ -91,6 +91,15 @@ func Rounds(n int) int {
 	return max(1, n/5)
 }
 
+// SkipRaced skips a test of one long computation under the race detector, which makes it ten times as long. make test
+// runs the test's package without the detector, too.
+func SkipRaced(t testing.TB) {
+	t.Helper()
+	if raced && !Long() {
+		t.Skip("it computes for long and has nothing to race with; it runs without the race detector")
+	}
+}
+
 // NeedLong skips a test, or a part of it, unless tests may take many minutes. why says what is long about it.
 func NeedLong(t testing.TB, why string) {
 	t.Helper()

@@ -82,6 +82,8 @@ func TestOneChoiceFails(t *testing.T) {
 	}{{false, http.StatusTooManyRequests}, {true, http.StatusOK}} {
 		var mu sync.Mutex
 		begun, ended := 0, 0
+		var others sync.WaitGroup // those that have started before the last one starts
+		others.Add(2)
 		m := runs(t, func(ctx context.Context, _ generation.Request,
 			_ generation.Observer) iter.Seq2[reasoning.Event, error] {
 			return func(yield func(reasoning.Event, error) bool) {
@@ -98,6 +100,9 @@ func TestOneChoiceFails(t *testing.T) {
 					yield(reasoning.Event{}, full)
 					return
 				}
+				if last {
+					others.Wait()
+				}
 				if !yield(reasoning.Event{Kind: reasoning.Started, Info: &reasoning.Info{}}, nil) {
 					return
 				}
@@ -105,6 +110,7 @@ func TestOneChoiceFails(t *testing.T) {
 					yield(reasoning.Event{}, full)
 					return
 				}
+				others.Done()
 				<-ctx.Done()
 				yield(reasoning.Event{}, context.Cause(ctx))
 			}
