@@ -149,6 +149,7 @@ func (e *Encoder) delegated(ev *reasoning.Event) {
 	if e.cfg.ProtocolVersion == "" || ev.Delegation == nil {
 		return
 	}
+	e.closeParts() // a specialist that is cut ends with open segments
 	event := Event{Type: "SUBAGENT_FINISHED", SubagentRunID: ev.Delegation.ID, Outcome: &Outcome{Type: "success"}}
 	e.active = ""
 	switch {

@@ -139,13 +139,18 @@ func (e *Encoder) Fail(err *wire.Error) error {
 	return e.err
 }
 
-// cancelled ends a run that was cancelled, and what is open in it.
-func (e *Encoder) cancelled() {
+// closeParts ends the open segments.
+func (e *Encoder) closeParts() {
 	for i := range e.parts {
 		if e.parts[i].Kind == reasoning.SegmentEnd {
 			e.segment(&e.parts[i])
 		}
 	}
+}
+
+// cancelled ends a run that was cancelled, and what is open in it.
+func (e *Encoder) cancelled() {
+	e.closeParts()
 	if e.active != "" {
 		e.delegated(&reasoning.Event{Kind: reasoning.DelegationEnd,
 			Delegation: &reasoning.Delegation{ID: e.active, Outcome: reasoning.DelegationFailed}})

@@ -127,7 +127,7 @@ func (c *chat) answer(ctx context.Context, q *question) (kept bool, err error) {
 			return false, nil
 		}
 		message := chattemplate.Message{Role: chattemplate.Assistant, Content: out.Answer, Preamble: out.Preamble,
-			Reasoning: out.Reasoning, ToolCalls: out.Calls, Unseen: chattemplate.UnseenReasoning}
+			Reasoning: out.Reasoning, ToolCalls: out.Calls}
 		q.add(message)
 		c.app.afterwords(out)
 		if c.options.verbose {

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -43,7 +45,7 @@ func (t *outcome) wrongf(format string, args ...any) {
 }
 
 // part is something that a format cannot show.
-type part uint8
+type part uint16
 
 const (
 	noThoughts part = 1 << iota
@@ -57,6 +59,8 @@ const (
 	// holdsBack: the format writes some parts whole, or delays them to keep the order. If a run breaks off, they may be
 	// missing.
 	holdsBack
+	// textCalls: a call whose arguments are no object is text.
+	textCalls
 )
 
 // encoding is one of the formats in which a run leaves the process.
@@ -194,10 +198,11 @@ func encodings() []encoding {
 		{"messages", overHTTP(claude, "/v1/messages", full(claudeBodies(""))), readMessages, eitherText | holdsBack},
 		{"messages stream", overHTTP(claude, "/v1/messages", full(claudeBodies(stream))), readMessagesStream,
 			eitherText | holdsBack},
-		{"ollama chat", overHTTP(llama, "/api/chat", llamaBodies(`,"stream":false,"logprobs":true`)), readOllama, holdsBack},
-		{"ollama chat stream", overHTTP(llama, "/api/chat", llamaBodies(`,"logprobs":true`)), readOllama, 0},
+		{"ollama chat", overHTTP(llama, "/api/chat", llamaBodies(`,"stream":false,"logprobs":true`)), readOllama,
+			holdsBack | textCalls},
+		{"ollama chat stream", overHTTP(llama, "/api/chat", llamaBodies(`,"logprobs":true`)), readOllama, textCalls},
 		{"ollama generate stream", overHTTP(llama, "/api/generate", threeways(`{"model":"`+wiretest.Name+`","prompt":"Two"$}`,
-			"", "-", `,"think":true`)), readOllama, noCalls},
+			"", "-", `,"think":true`)), readOllama, noCalls | textCalls},
 		{"ag-ui", overHTTP(ag, "/agui", agBodies(`"reasoning_seal":true,`)), readAGUI, 0},
 		{"ag-ui in chunks", overHTTP(ag, "/agui", agBodies(`"reasoning_seal":true,"chunks":true,`)), readAGUI, 0},
 		{"ag-ui as before 1.0", overHTTP(ag, "/agui", agBodies(`"legacy_thinking":true,`)), readAGUI, 0},
@@ -249,13 +254,23 @@ func squeezed(s string) string { return strings.Join(strings.Fields(s), "") }
 // want returns what a format must say about a run with a visibility.
 func want(r *wiretest.Recording, v reasoning.Visibility, lacks part) outcome {
 	w := outcome{ending: "done"}
+	var name, arguments string
 	for e, err := range r.Play(&generation.Request{Visibility: v}, generation.Unobserved{}) {
 		switch {
 		case err != nil:
 			w.ending = "error"
-		case e.Kind == reasoning.SegmentStart && e.Segment == reasoning.ToolCall && lacks&noCalls == 0:
-			w.calls = append(w.calls, e.Call.Name)
+		case e.Kind == reasoning.SegmentStart && e.Segment == reasoning.ToolCall:
+			if name, arguments = e.Call.Name, ""; lacks&noCalls == 0 {
+				w.calls = append(w.calls, name)
+			}
+		case e.Kind == reasoning.SegmentEnd && e.Segment == reasoning.ToolCall && lacks&textCalls != 0:
+			if json.Unmarshal([]byte(cmp.Or(arguments, "{}")), &map[string]any{}) != nil {
+				w.said += name + arguments
+				w.calls = w.calls[:max(0, len(w.calls)-1)]
+			}
 		case e.Kind != reasoning.SegmentDelta:
+		case e.Segment == reasoning.ToolCall:
+			arguments += e.Text
 		case e.Segment == reasoning.Reasoning:
 			w.thoughts += e.Text
 		case e.Segment == reasoning.Summary:

@@ -414,7 +414,11 @@ func readAGUI(out string) (t outcome) {
 		case "TOOL_CALL_START":
 			t.calls = append(t.calls, f.text("toolCallName"))
 		case "RUN_FINISHED":
-			if t.end("done"); len(open) > 0 {
+			ending := "done"
+			if f.text("outcome", "type") == "cancelled" {
+				ending = "error"
+			}
+			if t.end(ending); len(open) > 0 {
 				t.wrongf("open at the end: %v", open)
 			}
 		case "RUN_ERROR":

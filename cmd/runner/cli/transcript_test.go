@@ -17,8 +17,8 @@ import (
 )
 
 // notShown has the flags that the transcript says it leaves out, because not every machine has certificates or the
-// libraries of another engine.
-var notShown = []string{"tls-cert", "tls-key", "engine"}
+// libraries of another engine, and another name of a flag.
+var notShown = []string{"tls-cert", "tls-key", "engine", "no-reasoning"}
 
 func document(t *testing.T, name string) string {
 	t.Helper()

@@ -44,11 +44,16 @@ func (t *Turn) Show(heading, text string) {
 	}
 }
 
-// Messages returns all messages in their order.
+// Messages returns all messages in their order. Their reasoning is what the program kept, and no text of the user.
 func (c *Conversation) Messages() []chattemplate.Message {
 	list := append([]chattemplate.Message(nil), c.System...)
 	for _, t := range c.Turns {
 		list = append(list, t.Messages...)
+	}
+	for i := range list {
+		if list[i].Reasoning != "" {
+			list[i].Unseen |= chattemplate.UnseenReasoning
+		}
 	}
 	return list
 }

@@ -132,7 +132,7 @@ func jsonError(err error) error {
 
 func (m *message) read() (to chattemplate.Message, err error) {
 	to = chattemplate.Message{Role: m.Role, Content: m.Content, Name: m.Name, Reasoning: m.Reasoning,
-		Preamble: m.Preamble, ToolCallID: m.ToolCallID, Unseen: chattemplate.UnseenReasoning} // the program wrote the file
+		Preamble: m.Preamble, ToolCallID: m.ToolCallID}
 	if m.Role == chattemplate.ToolRole {
 		to.Name, to.ToolName = "", m.Name
 	}
