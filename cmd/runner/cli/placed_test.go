@@ -61,7 +61,8 @@ func TestAServerChoosesOncePerOpening(t *testing.T) {
 	}
 	wantChosen(t, "at the start", chosen, 1, 1)
 	silent := slog.New(slog.NewTextHandler(io.Discard, nil))
-	p, _, err := a.newPool(t.Context(), &serveOptions{}, list, runner.Config{Logger: silent}, func(err error) { t.Error(err) })
+	p, _, err := a.newPool(t.Context(), &serveOptions{}, list, runner.Config{Logger: silent},
+		func(err error) { t.Error(err) })
 	if err != nil {
 		t.Fatal(err)
 	}

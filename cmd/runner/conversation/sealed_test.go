@@ -24,7 +24,8 @@ func TestKeep(t *testing.T) {
 		t.Errorf("%v, want fs.ErrNotExist", err)
 	}
 	whole := talk()
-	for _, c := range []Conversation{whole, fromMessages(append(slices.Clone(whole.System), whole.Turns[0].Messages...))} { // the second takes the first's place
+	first := fromMessages(append(slices.Clone(whole.System), whole.Turns[0].Messages...))
+	for _, c := range []Conversation{whole, first} { // the second takes the first's place
 		k := Kept{Conversation: c, Model: "demo", Saved: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 		if err := k.Keep(path, to); err != nil {
 			t.Fatal(err)
