@@ -91,12 +91,12 @@ func Rounds(n int) int {
 	return max(1, n/5)
 }
 
-// SkipRaced skips a test of one long computation under the race detector, which makes it ten times as long. make test
-// runs the test's package without the detector, too.
+// SkipRaced skips a long test under the race detector, which makes it ten times as long. Only tests whose goroutines
+// are those of other tests of the package use it, and make test runs the package without the detector, too.
 func SkipRaced(t testing.TB) {
 	t.Helper()
 	if raced && !Long() {
-		t.Skip("it computes for long and has nothing to race with; it runs without the race detector")
+		t.Skip("it takes minutes with the race detector; make test runs it without, and RUNNER_LONG=1 with it")
 	}
 }
 

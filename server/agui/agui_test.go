@@ -788,10 +788,11 @@ func TestResultsAsParts(t *testing.T) {
 		`"function":{"name":"get","arguments":"{}"}}]}`
 	result := `{"id":"t","role":"tool","toolCallId":"c1",` +
 		`"content":[{"type":"text","id":"p","text":"one","metadata":{"a":1}},` +
-		image + `]}`
+		image + `,{"type":"hologram"}]}`
 	c, body := s.run(t, input(tool, user("look"), call, result))
 	told := s.Last().Messages
-	if got := told[len(told)-1].Content; got != "one\n\n[image: left out, because only text can be read here]" {
+	const note = ": left out, because only text can be read here]"
+	if got := told[len(told)-1].Content; got != "one\n\n[image"+note+"\n\n[hologram"+note {
 		t.Errorf("the result is %q", got)
 	}
 	if !strings.Contains(body, contract.CodeMediaSkipped) {

@@ -54,8 +54,9 @@ type FunctionCall struct {
 //
 //openapi:request AguiPart
 type Part struct {
-	// Models read only `text`. Other parts of results, and of messages before the last, are left out with a warning.
-	Type string `json:"type" api:"=text,image,audio,video,document,binary required"`
+	// Models read only `text`. In place of other parts of results, and of messages before the last, a note stands, with
+	// the warning `media_skipped`.
+	Type string `json:"type" api:"required"`
 	// The text of a part of type `text`.
 	Text *string `json:"text"`
 }

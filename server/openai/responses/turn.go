@@ -168,12 +168,13 @@ func (t *turn) history() []entry {
 
 // unrepeated returns the items of the request without those of earlier responses, which some clients send again.
 func (t *turn) unrepeated() []entry {
-	known := map[string]bool{"": false}
+	known := map[string]bool{}
 	for _, r := range t.chain {
 		for item := range r.items() {
-			known[idOf(item)] = idOf(item) != ""
+			known[idOf(item)] = true
 		}
 	}
+	delete(known, "") // items without an id are not compared
 	return slices.DeleteFunc(slices.Clone(t.asked.items), func(e entry) bool { return known[idOf(e.item)] })
 }
 
