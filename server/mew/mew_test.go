@@ -268,7 +268,7 @@ var told = fake.Reply{After: prompts.SummaryConciseV1 + "<|end|><|start|>assista
 func TestTheModelAnswers(t *testing.T) {
 	for v, want := range map[reasoning.Visibility][]string{
 		reasoning.VisibilityNone: {`reasoning/start {"message":""}`, `reasoning/conclusion {"message":""}`,
-			`chat {"text":"42.","format":"markdown"}`},
+			`chat {"text":"42.","message":"42.","format":"markdown"}`},
 		reasoning.VisibilitySummary: {`reasoning/start`, `reasoning/thought {"message":"Adding gives 42."}`,
 			`reasoning/conclusion {"message":"42."}`, `chat`},
 		reasoning.VisibilityFull: {`reasoning/start`, `reasoning/thought {"message":"CANARY I add them."}`,

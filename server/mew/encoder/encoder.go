@@ -36,8 +36,9 @@ type Config struct {
 
 // The limits of what is sent.
 const (
-	// maxChat is the maximum text of one chat in bytes. A longer answer is sent as several chats.
-	maxChat = 128 << 10
+	// maxChat is the maximum text of one chat in bytes. A longer answer is sent as several chats. A chat has its text
+	// twice, and JSON writes some bytes as six; the rest of the envelope fits in what is left.
+	maxChat = envelope.MaxSize / 16
 	// maxConclusion is the maximum part of the answer that a conclusion repeats, in bytes and without the ellipsis.
 	maxConclusion = 1000
 	// maxCall is the maximum size of a call in bytes, so that its envelope stays within its own limit.
@@ -440,8 +441,9 @@ func (e *Encoder) Cancel(reason, by string) error {
 
 // chat sends text.
 func (e *Encoder) chat(context, text string, meta *envelope.Metadata) {
-	e.emit(envelope.Chat, context, e.trigger(), e.cfg.To, envelope.ChatText{Text: text, Format: "markdown",
-		Metadata: meta})
+	said := envelope.Answer(text, "markdown")
+	said.Metadata = meta
+	e.emit(envelope.Chat, context, e.trigger(), e.cfg.To, said)
 }
 
 // emit sends an envelope and returns it, or nil if it is not allowed or failed.

@@ -368,17 +368,24 @@ func TestCancelAndFailure(t *testing.T) {
 }
 
 func TestLongAnswersComeInParts(t *testing.T) {
-	answer := strings.Repeat("ü\n", maxChat/2)
-	out := encode(t, config(), run(reasoning.VisibilityNone, stop, wiretest.Segment(reasoning.Answer, answer)))
-	var got strings.Builder
-	for _, e := range out {
-		var chat envelope.ChatText
-		if e.Kind == envelope.Chat && e.Read(&chat) {
-			got.WriteString(chat.Text)
+	for _, part := range []string{"ü\n", "\x01"} { // JSON writes the last one as six bytes
+		answer := strings.Repeat(part, 3*maxChat/len(part)-1)
+		out := encode(t, config(), run(reasoning.VisibilityNone, stop, wiretest.Segment(reasoning.Answer, answer)))
+		var got, again strings.Builder
+		for _, e := range out {
+			line, err := e.Append(nil)
+			if err != nil || len(line) > envelope.MaxSize {
+				t.Errorf("%q: an envelope of %d bytes, %v", part, len(line), err)
+			}
+			var chat envelope.ChatText
+			if e.Kind == envelope.Chat && e.Read(&chat) {
+				got.WriteString(chat.Text)
+				again.WriteString(chat.Message)
+			}
 		}
-	}
-	if got.String() != answer || len(out) < 4 {
-		t.Errorf("%d envelopes with %d bytes of %d", len(out), got.Len(), len(answer))
+		if got.String() != answer || again.String() != answer || len(out) < 4 {
+			t.Errorf("%q: %d envelopes with %d and %d bytes of %d", part, len(out), got.Len(), again.Len(), len(answer))
+		}
 	}
 }
 

@@ -11,10 +11,15 @@ import (
 // ChatText is the payload of a chat.
 type ChatText struct {
 	Text string `json:"text"`
+	// Message is the same text, for participants that read the older spelling. Answers have both.
+	Message string `json:"message,omitempty"`
 	// Format is plain or markdown; empty means plain.
 	Format   string    `json:"format,omitempty"`
 	Metadata *Metadata `json:"metadata,omitempty"`
 }
+
+// Answer returns the payload of an answer.
+func Answer(text, format string) ChatText { return ChatText{Text: text, Message: text, Format: format} }
 
 // Step is the payload of a reasoning/start, reasoning/thought or reasoning/conclusion.
 type Step struct {

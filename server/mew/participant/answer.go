@@ -74,7 +74,7 @@ func (s *session) answer(a *active) {
 		s.p.cfg.Logger.Warn("a question could not be answered", "code", code)
 		if err = enc.Cancel("error", ""); err == nil {
 			s.reply(envelope.Chat, cfg.To, []string{a.trigger.ID}, "",
-				envelope.ChatText{Text: "This could not be answered: " + code + ".", Format: "plain"})
+				envelope.Answer("This could not be answered: "+code+".", "plain"))
 		}
 	}
 	if err != nil {

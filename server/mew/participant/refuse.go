@@ -87,7 +87,7 @@ func (s *session) refuse(ctx context.Context) {
 			if ids == nil {
 				break
 			}
-			text := envelope.ChatText{Text: "Too many questions are waiting; ask again later.", Format: "plain"}
+			text := envelope.Answer("Too many questions are waiting; ask again later.", "plain")
 			s.reply(envelope.Chat, []string{from}, ids, "", text)
 			if count, last = count+1, time.Now(); count < freeRefusals {
 				continue
