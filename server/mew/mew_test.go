@@ -415,7 +415,13 @@ func common(a, b []string) []string {
 }
 
 func TestCallsAndNesting(t *testing.T) {
-	s := newSite(t, nil, fake.Config{},
+	for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilityFull} {
+		t.Run(v.String(), func(t *testing.T) { testCallsAndNesting(t, v) })
+	}
+}
+
+func testCallsAndNesting(t *testing.T, v reasoning.Visibility) {
+	s := newSite(t, func(c *mew.Config) { c.Request.Visibility = v }, fake.Config{},
 		fake.Reply{Prompt: "type add", After: wiretest.Ask("Add them."), Say: wiretest.Call("I use the tool.", "", "add",
 			`{"a":17,"b":25}`)},
 		fake.Reply{Prompt: "I use the tool.", After: "sum: 42<|end|><|start|>assistant",
@@ -438,6 +444,10 @@ func TestCallsAndNesting(t *testing.T) {
 		`","payload":{"jsonrpc":"2.0","id":"1","result":{"content":[{"type":"text","text":"sum: 42"}]}}}`)
 	if got := boss.answer(mew.LocalID, "q"); got != "It is 42." {
 		t.Errorf("answered %q", got)
+	}
+	seen := slices.ContainsFunc(boss.all(), func(e *envelope.Envelope) bool { return e.ID == call.ID })
+	if seen != (v == reasoning.VisibilityFull) {
+		t.Errorf("the asker sees the call: %v", seen)
 	}
 	for _, e := range alice.all() {
 		if e.From == mew.LocalID {

@@ -4,7 +4,9 @@
 // they receive. A space keeps only the ids and senders of the last 4,096 messages.
 //
 // Others receive a message only if its sender may send it. Its from is always the sender's id. A message with a to goes
-// only to the participants named there. Only the space sends messages of the kinds system/...:
+// only to the participants named there, with one exception: who received a reasoning/start also receives the calls
+// (mcp/request, mcp/proposal) that the same participant makes in that reasoning, unless the start has no message. The
+// responses are for those that they name. Only the space sends messages of the kinds system/...:
 //
 //	system/welcome   to a participant that joins: who it is, what it may send, who else is there
 //	system/presence  to the others: who joined or left

@@ -92,6 +92,8 @@ type record struct {
 	from string
 	// askers may cancel it: the sender, or for a reasoning/start the senders of the messages that it answers.
 	askers []string
+	// observers received a reasoning/start that shows its reasoning. They see the calls in it, too.
+	observers []string
 }
 
 // sender is the rate limit of a participant. It outlives connections, so that reconnecting does not reset it.
@@ -305,10 +307,13 @@ func (s *Space) accept(who Identity, e *envelope.Envelope) *Refusal {
 	if r, known := s.recent[e.ID]; known && r.from != who.ID {
 		return refuse(RefusedDuplicate, e, "a message of another participant has this id")
 	}
-	var to []*Member
+	var to, observing []*Member
+	observers := s.observers(e)
 	for _, m := range s.members {
 		if named, any := e.For(m.who.ID); named || !any && m.who.ID != who.ID {
 			to = append(to, m)
+		} else if slices.Contains(observers, m.who.ID) {
+			observing = append(observing, m)
 		}
 	}
 	if len(e.To) > 0 && len(to) == 0 {
@@ -318,16 +323,32 @@ func (s *Space) accept(who Identity, e *envelope.Envelope) *Refusal {
 	if err != nil {
 		return refuse(RefusedInvalid, e, "%v", err)
 	}
-	s.remember(e)
-	s.push(to, line)
+	s.remember(e, to)
+	s.push(append(to, observing...), line)
 	return nil
 }
 
-// remember notes who sent a message, and who may cancel it.
-func (s *Space) remember(e *envelope.Envelope) {
+// observers returns the participants that see a call without being named in it. Only the calls of the participant that
+// reasons are shown, and a reasoning whose start has no message is hidden.
+func (s *Space) observers(e *envelope.Envelope) []string {
+	in := s.recent[e.Enclosing()]
+	if in.from != e.From || e.Kind != envelope.MCPRequest && e.Kind != envelope.MCPProposal {
+		return nil
+	}
+	return in.observers
+}
+
+// remember notes who sent a message to whom, and who may cancel it.
+func (s *Space) remember(e *envelope.Envelope, to []*Member) {
 	r := record{from: e.From, askers: []string{e.From}}
 	if e.Kind == envelope.Start {
 		r.askers = nil
+		var step envelope.Step
+		if e.Read(&step) && step.Message != "" {
+			for _, m := range to {
+				r.observers = append(r.observers, m.who.ID)
+			}
+		}
 		for _, id := range e.Correlation {
 			if trigger, ok := s.recent[id]; ok {
 				r.askers = append(r.askers, trigger.from)

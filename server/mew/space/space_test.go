@@ -215,6 +215,73 @@ func TestCancelIsForWhoAskedAndForHolders(t *testing.T) {
 	}
 }
 
+// Those who received the start of a reasoning see the calls in it, and nothing else that names others.
+func TestObserversSeeCalls(t *testing.T) {
+	s := New(plenty)
+	ids := []string{"alice", "bob", "calc", "model"}
+	members := map[string]*Member{}
+	for _, id := range ids {
+		members[id] = join(t, s, may(t, id, "*"))
+	}
+	send := func(from, frame string) {
+		t.Helper()
+		if err := members[from].Send(context.Background(), []byte(frame)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send("model", `{"id":"open","kind":"reasoning/start","payload":{"message":"I think."}}`)
+	send("model", `{"id":"private","to":["alice"],"kind":"reasoning/start","payload":{"message":"I think."}}`)
+	send("model", `{"id":"hidden","kind":"reasoning/start","payload":{"message":""}}`)
+	send("model", `{"id":"silent","kind":"reasoning/start"}`)
+	send("model", `{"id":"inner","kind":"reasoning/start","context":"open","payload":{"message":"I ask."}}`)
+	send("model", `{"id":"shut","kind":"reasoning/start","context":"open","payload":{"message":""}}`)
+	send("model", `{"id":"said","kind":"reasoning/thought","context":"open","payload":{"message":"Hm."}}`)
+	for _, c := range []struct{ from, frame, heard string }{
+		{"model", `{"kind":"mcp/request","context":"open"`, "alice bob calc"},
+		{"model", `{"kind":"mcp/proposal","context":"open"`, "alice bob calc"},
+		{"model", `{"kind":"mcp/request","context":"private"`, "alice calc"},
+		{"model", `{"kind":"mcp/request","context":"hidden"`, "calc"},
+		{"model", `{"kind":"mcp/request","context":"silent"`, "calc"},
+		{"model", `{"kind":"mcp/request","context":"open/inner"`, "alice bob calc"},
+		{"model", `{"kind":"mcp/request","context":"open/shut"`, "calc"},
+		{"model", `{"kind":"mcp/request","context":"open/unknown"`, "calc"},
+		{"model", `{"kind":"mcp/request","context":"said"`, "calc"},
+		{"model", `{"kind":"mcp/request"`, "calc"},
+		{"model", `{"kind":"chat","context":"open","payload":{"text":"Psst."}`, "calc"},
+		{"model", `{"kind":"reasoning/thought","context":"open","payload":{"message":"Psst."}`, "calc"},
+		{"bob", `{"kind":"mcp/request","context":"open"`, "calc"},
+		{"bob", `{"kind":"mcp/response","context":"open"`, "calc"},
+	} {
+		for _, m := range members {
+			read(t, m)
+		}
+		send(c.from, c.frame+`,"to":["calc"]}`)
+		var heard []string
+		for _, id := range ids {
+			if all := read(t, members[id]); len(all) > 0 {
+				heard = append(heard, id)
+				if len(all) > 1 || !slices.Equal(all[0].To, []string{"calc"}) {
+					t.Errorf("%s: %s hears %+v", c.frame, id, all)
+				}
+			}
+		}
+		if got := strings.Join(heard, " "); got != c.heard {
+			t.Errorf("%s of %s is heard by %q, not %q", c.frame, c.from, got, c.heard)
+		}
+	}
+	// A call that nobody can answer is refused, although others would see it.
+	for _, m := range members {
+		read(t, m)
+	}
+	send("model", `{"kind":"mcp/request","context":"open","to":["nobody"]}`)
+	if got := fault(t, members["model"]); got != RefusedRecipient {
+		t.Errorf("a call to nobody: %q", got)
+	}
+	if all := read(t, members["alice"]); len(all) > 0 {
+		t.Errorf("a refused call is seen: %+v", all)
+	}
+}
+
 func TestMembers(t *testing.T) {
 	cfg := plenty
 	cfg.Members = 2
