@@ -120,7 +120,8 @@ func (t *turns) run(question string, private bool) (string, error) {
 	req.Tools = t.tools
 	var turn []chattemplate.Message // the messages since the question
 	for step := 0; ; {
-		req.Messages = slices.Concat(p.cfg.Request.Messages, p.history.messages(t.a.trigger.From, question, private), turn)
+		req.Messages = slices.Concat(p.cfg.Request.Messages,
+			messages(t.a.said, t.a.heard, t.a.trigger.From, question, private), turn)
 		if step == p.cfg.Steps {
 			req.ToolChoice = generation.ToolChoiceNone
 		}
@@ -128,7 +129,7 @@ func (t *turns) run(question string, private bool) (string, error) {
 		var long *generation.PromptTooLongError
 		switch {
 		case err == nil:
-		case errors.As(err, &long) && p.history.halve():
+		case errors.As(err, &long) && t.shorten():
 			continue
 		case !started && step == 0 && t.a.ctx.Err() == nil && len(req.Tools) > 0 && p.cfg.Tools == nil:
 			req.Tools = nil // functions that others offer must not prevent an answer
@@ -151,6 +152,15 @@ func (t *turns) run(question string, private bool) (string, error) {
 			Content: reply.Answer, ToolCalls: reply.Calls})
 		turn = append(turn, results...)
 	}
+}
+
+// shorten forgets the older half of what others said. It reports false if nothing is left.
+func (t *turns) shorten() bool {
+	if t.a.said.halve() {
+		t.s.p.history.halve()
+		return true
+	}
+	return t.a.heard.halve()
 }
 
 // generate runs one turn. started says whether it has begun.

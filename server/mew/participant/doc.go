@@ -14,7 +14,9 @@
 //
 // The model sees the last chats and thoughts of the space, within limits, then the question. What others say is a
 // user's text. It begins with the speaker's name, unless the speaker is the asker. Messages to the participant
-// alone are shown only for questions of the same asker to it alone.
+// alone are shown only for questions of the same asker to it alone. What others say in the question's context or in the
+// reasoning while an answer is made enters its next turn, after the question. Everything else waits for the next
+// question.
 //
 // # Functions
 //

@@ -1,6 +1,7 @@
 package participant
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
@@ -29,8 +30,14 @@ type history struct {
 
 func newHistory(most, mostBytes int) *history { return &history{most: most, mostBytes: mostBytes} }
 
-// maxEntry is the maximum size of one entry in bytes, so that one text cannot push out all others.
-const maxEntry = 8 << 10
+// maxEntry is the maximum size of one entry in bytes, so that one text cannot push out all others. maxHeard is the
+// maximum number of messages of others in one answer's context that enter its next turns, and maxHeardBytes their
+// maximum total size. The newest are kept.
+const (
+	maxEntry      = 8 << 10
+	maxHeard      = 16
+	maxHeardBytes = 16 << 10
+)
 
 func (h *history) add(e entry) {
 	h.mu.Lock()
@@ -44,6 +51,13 @@ func (h *history) add(e entry) {
 		h.bytes -= len(h.entries[0].text)
 		h.entries = h.entries[1:]
 	}
+}
+
+// copy returns the history as it is now.
+func (h *history) copy() *history {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return &history{most: h.most, mostBytes: h.mostBytes, entries: slices.Clone(h.entries), bytes: h.bytes}
 }
 
 // halve forgets the older half. It reports false if the history was empty.
@@ -60,10 +74,10 @@ func (h *history) halve() bool {
 	return true
 }
 
-// messages returns what the model sees for a question. The question comes last.
-func (h *history) messages(asker, question string, alone bool) []chattemplate.Message {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+// messages returns what the model sees for a question: what was said before it, the question, and what was said in its
+// context since. The latter stands before the model's calls, because templates may refuse a user's text after a result,
+// or take it for a new question and drop the reasoning before it.
+func messages(before, since *history, asker, question string, alone bool) []chattemplate.Message {
 	var out []chattemplate.Message
 	add := func(role chattemplate.Role, text string) {
 		if n := len(out); n > 0 && out[n-1].Role == role {
@@ -72,7 +86,7 @@ func (h *history) messages(asker, question string, alone bool) []chattemplate.Me
 		}
 		out = append(out, chattemplate.Message{Role: role, Content: text})
 	}
-	for _, e := range h.entries {
+	tell := func(e entry) {
 		switch {
 		case e.with != "" && (e.with != asker || !alone):
 		case e.from == "":
@@ -88,7 +102,13 @@ func (h *history) messages(asker, question string, alone bool) []chattemplate.Me
 			add(chattemplate.User, e.from+says+strings.ReplaceAll(e.text, "\n", "\n  "))
 		}
 	}
+	for _, e := range before.copy().entries {
+		tell(e)
+	}
 	add(chattemplate.User, question)
+	for _, e := range since.copy().entries {
+		tell(e)
+	}
 	return out
 }
 

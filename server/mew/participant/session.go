@@ -38,6 +38,8 @@ type session struct {
 // active is the question that is being answered.
 type active struct {
 	trigger *envelope.Envelope
+	// said is what was said in the space before, and heard what others have said in the context since.
+	said, heard *history
 	// starts are the ids of the reasoning/start messages sent for it. Specialists have their own.
 	starts []string
 	// over says that generating has ended, so that messages about the end are sent even if it was cancelled.
@@ -154,7 +156,7 @@ func (s *session) handle(frame []byte) {
 		s.chat(&e)
 	case e.Kind == envelope.Thought:
 		if text := e.ReadThought(); text != "" {
-			s.p.history.add(entry{from: e.From, text: text, thought: true, with: s.with(&e)})
+			s.hear(&e, entry{from: e.From, text: text, thought: true})
 		}
 	case e.Kind == envelope.Cancel, e.Kind == envelope.ChatCancel:
 		s.cancel(&e)
@@ -167,12 +169,24 @@ func (s *session) handle(frame []byte) {
 	}
 }
 
-// with returns the sender if a message is for this participant alone, or an empty string.
-func (s *session) with(e *envelope.Envelope) string {
+// hear adds what another participant said to the history, and to the next turn of the answer that it is about.
+func (s *session) hear(e *envelope.Envelope, said entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if alone(e, s.id) {
-		return e.From
+		said.with = e.From
 	}
-	return ""
+	s.p.history.add(said)
+	if a := s.active; a != nil && a.contains(e) {
+		a.heard.add(said)
+	}
+}
+
+// contains reports whether a message is in the reasoning that answers the question, or in the context of the question.
+func (a *active) contains(e *envelope.Envelope) bool {
+	outer := a.trigger.Context
+	return outer != "" && strings.HasPrefix(e.Context+"/", outer+"/") ||
+		slices.ContainsFunc(strings.Split(e.Context, "/"), func(id string) bool { return slices.Contains(a.starts, id) })
 }
 
 // welcome learns the participant's own id and who is there. It also arrives when capabilities change.
@@ -231,7 +245,7 @@ func (s *session) chat(e *envelope.Envelope) {
 		return
 	}
 	if !s.asks(e) {
-		s.p.history.add(entry{from: e.From, text: said.Text, with: s.with(e)})
+		s.hear(e, entry{from: e.From, text: said.Text})
 		return
 	}
 	s.mu.Lock()
@@ -288,7 +302,7 @@ func (s *session) work(ctx context.Context) {
 		if len(s.waiting) > 0 && ctx.Err() == nil {
 			e = s.waiting[0]
 			s.waiting = s.waiting[1:]
-			a := &active{trigger: e}
+			a := &active{trigger: e, said: s.p.history.copy(), heard: newHistory(maxHeard, maxHeardBytes)}
 			a.ctx, a.cancel = context.WithCancelCause(ctx)
 			s.active = a
 		}
