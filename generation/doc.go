@@ -34,5 +34,11 @@ package generation
 
 import "runner/backend"
 
-// Token is a token of a model's vocabulary.
+// Token is a token of a model's vocabulary. NoToken is none.
 type Token = backend.Token
+
+// NoToken means "no token".
+const NoToken = backend.NoToken
+
+// FillIn are the tokens with which a model fills a gap in a text.
+type FillIn = backend.FillIn

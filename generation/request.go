@@ -23,6 +23,9 @@ type Request struct {
 	// Unremembered keeps the run's calls out of the CallMemory.
 	Unremembered bool                   `json:"unremembered,omitempty"`
 	Messages     []chattemplate.Message `json:"messages,omitempty" plan:"free" raw:"no"`
+	// Continues says that the last message is the assistant's, and that the answer goes on from its text. The model does
+	// not reason then. The events have only what it adds.
+	Continues bool `json:"continues,omitempty" raw:"no"`
 	// Prompt is a raw prompt, used instead of Messages. No template is applied. Everything that the model writes is the
 	// answer, including any reasoning. Features that need a template cannot be requested. PromptSpecial reads the names
 	// of control tokens in the prompt as these tokens.

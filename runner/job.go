@@ -95,6 +95,9 @@ func (j *job) check() error {
 	}
 	j.weighPlain()
 	j.req.Messages = j.r.restore(&j.req)
+	if err := j.goesOn(); err != nil {
+		return err
+	}
 	j.separate()
 	j.checked = true
 	return nil

@@ -88,7 +88,19 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 		cfg.Markers = true // the model may fall back to them
 	}
 	o.split = t.model
-	return o, t.model.Begin(cfg)
+	if !t.req.Continues {
+		return o, t.model.Begin(cfg)
+	}
+	text := lastOf(t.req.Messages).Content
+	if o.check != nil {
+		o.check.answer.WriteString(text)
+	}
+	events := &resumed{rest: text, emit: cfg.Emit}
+	cfg.Emit = events.push
+	if err := t.model.Begin(cfg); err != nil {
+		return nil, err
+	}
+	return o, t.readBeginning(events)
 }
 
 func (o *output) finish() {

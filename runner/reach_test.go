@@ -627,7 +627,7 @@ var placeOfField = map[string]any{
 	"PromptOnly": "ends before the first token",
 	"Sampling":   "is the fields of backend.Sampling", "Principal": "is no content", "Thread": "is no content",
 	"Unremembered": "is no content",
-	"Messages":     "is the prompt", "Prompt": "is the prompt", "PromptSpecial": "is the prompt",
+	"Messages":     "is the prompt", "Continues": "is the prompt", "Prompt": "is the prompt", "PromptSpecial": "is the prompt",
 	"PromptTokens": "is the prompt",
 	"Tools":        "is the prompt, and the headers' constraint", "ToolChoice": "is the headers' constraint",
 	"ToolName":   "is the headers' constraint",

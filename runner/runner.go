@@ -356,6 +356,12 @@ func (r *Runner) strategy(req *generation.Request) (reasoning.Strategy, error) {
 		return generation.BadField("Strategy", advice, format, args...)
 	}
 	marks := r.family.About().MarksReasoning
+	switch {
+	case req.Continues && marks:
+		return reasoning.StrategyNative, nil
+	case req.Continues:
+		return reasoning.StrategyPosthoc, nil
+	}
 	wanted := req.Visibility != reasoning.VisibilityNone ||
 		req.Effort != reasoning.EffortDefault && req.Effort != reasoning.EffortNone
 	switch req.Strategy {

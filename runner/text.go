@@ -167,6 +167,9 @@ func (r *Runner) Ends() (bos, eos string) {
 	return v.Piece(v.BOS()), v.Piece(v.EOS())
 }
 
+// FillIn returns the tokens for filling a gap in a text. It reports false if the model has none.
+func (r *Runner) FillIn() (backend.FillIn, bool) { return r.model.Vocab().FillIn() }
+
 // WithBOS returns tokens with the model's beginning-of-text token in front, if its prompts start with one.
 func (r *Runner) WithBOS(tokens []backend.Token) []backend.Token {
 	if v := r.model.Vocab(); v.AddBOS() && v.BOS() != backend.NoToken {

@@ -25,12 +25,14 @@ type turn struct {
 	req *generation.Request
 	*plan
 
-	lane    *lane
-	prompt  int // tokens of the prompt
-	dropped int // tokens of earlier reasoning that the format leaves out of the prompt; see droppedTokens
-	limits  limits
-	output  *output
-	mask    mask
+	lane   *lane
+	prompt int // tokens of the prompt
+	// beginning are the tokens of the prompt that the answer goes on from.
+	beginning []backend.Token
+	dropped   int // tokens of earlier reasoning that the format leaves out of the prompt; see droppedTokens
+	limits    limits
+	output    *output
+	mask      mask
 	// followed says that the engine follows the form of the answer or of a call's arguments itself, so that no tokens are
 	// forced.
 	followed bool
@@ -172,7 +174,11 @@ func (t *turn) render() (chattemplate.Prompt, error) {
 	if t.req.IsRaw() {
 		return t.r.rawPrompt(t.req)
 	}
-	t.conv.Now, t.conv.Messages = t.asked, withInstructions(t.req.Messages, t.instructions)
+	messages := t.req.Messages
+	if t.req.Continues {
+		messages = messages[:len(messages)-1]
+	}
+	t.conv.Now, t.conv.Messages = t.asked, withInstructions(messages, t.instructions)
 	p, err := t.r.family.Render(t.conv)
 	if errors.Is(err, chattemplate.ErrTooLong) {
 		return p, t.r.tooMuch(generation.MessagesField)
@@ -193,13 +199,21 @@ func (t *turn) open(p *chattemplate.Prompt) error {
 	if t.req.IsRaw() {
 		return nil
 	}
-	skip := t.conv.Effort == reasoning.EffortNone || t.effortNone()
+	skip, rendered := t.conv.Effort == reasoning.EffortNone || t.effortNone(), len(p.Tokens)
 	if err := t.model.Open(p, skip); err != nil {
 		return refused(err)
 	}
 	if len(p.Tokens) == 0 {
 		return generation.BadField("Messages", "correct the template, or use another one",
 			"the chat template renders no prompt")
+	}
+	if t.req.Continues {
+		if err := t.openBeginning(p); err != nil {
+			return err
+		}
+	}
+	for _, token := range p.Tokens[rendered:] {
+		p.Text += t.r.Piece(token)
 	}
 	return nil
 }
@@ -600,6 +614,8 @@ func (t *turn) fallBack() {
 		t.result.Finish == reasoning.FinishStop
 	why := "reasoning was asked for and the model gave none"
 	switch posthoc := t.req.Strategy == reasoning.StrategyPosthoc; {
+	case t.req.Continues:
+		why = "reasoning was asked for, and the answer had begun without any"
 	case t.effortNone():
 		why = "reasoning was asked for, and the effort none keeps the model from reasoning"
 	case posthoc && explains:

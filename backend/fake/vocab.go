@@ -31,6 +31,12 @@ func Think() *backend.Vocab {
 		[]string{"<think>", "</think>", "<tool_call>", "</tool_call>"}, "", "<|im_end|>", "<|endoftext|>")
 }
 
+// Code returns a vocabulary like that of models for code: 256 bytes, some words, and the tokens for filling a gap.
+func Code() *backend.Vocab {
+	return build([]string{"<|endoftext|>", "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|file_sep|>"}, nil,
+		"", "<|endoftext|>", "")
+}
+
 // ThinkTemplate is a chat template for Think's vocabulary: ChatML without the reasoning of earlier turns.
 const ThinkTemplate = `{%- for message in messages %}
 {{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}

@@ -482,6 +482,17 @@ func TestVisibilityIsCapped(t *testing.T) {
 	}
 }
 
+// A reply goes on from a last message of the assistant (prefill), and has what it adds.
+func TestReplyGoesOnFromTheLastMessage(t *testing.T) {
+	const begun = "<|start|>assistant<|channel|>final<|message|>Four"
+	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{After: begun, Say: " is it.<|return|>"})
+	m := s.message(t, `{"max_tokens":50,"messages":[{"role":"user","content":"q"},
+		{"role":"assistant","content":[{"type":"text","text":"Four"}]}]}`)
+	if !strings.HasSuffix(s.Prompt(t), begun) || !strings.Contains(fmt.Sprint(m["content"]), "text: is it.") {
+		t.Errorf("after %q: %v", s.Prompt(t), m["content"])
+	}
+}
+
 func TestErrors(t *testing.T) {
 	s := serve(t, fake.Config{ContextSize: 512}, wiretest.Anyone(), fake.Reply{Say: ""})
 	user := func(content string) string {
@@ -497,7 +508,7 @@ func TestErrors(t *testing.T) {
 		{`{"max_tokens":5,"messages":[{"role":"tool","content":"a"}]}`, "messages[0].role"},
 		{`{"max_tokens":5,"messages":[{"role":"user"}]}`, "messages[0].content"},
 		{`{"max_tokens":5,"messages":[7]}`, "messages[0]"},
-		{`{"max_tokens":5,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}`, "messages[1]"},
+		{`{"max_tokens":5,"messages":[{"role":"assistant","content":"b"}]}`, "messages"},
 		{user(`[]`), "messages[0].content"},
 		{user(`[{"type":"text"}]`), "messages[0].content[0].text"},
 		{user(`[{"type":"text","text":3}]`), "messages[0].content[0].text"},

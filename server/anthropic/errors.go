@@ -60,7 +60,8 @@ const codeThread = "thread_unsupported_request"
 
 // fields are this format's names of the fields of [generation.Request].
 var fields = wire.Names[MessagesRequest]("", map[string]string{
-	"ToolName": "tool_choice.name", "Form": "output_config.format", "ResponseFormat": "output_config.format",
+	"Continues": "messages",
+	"ToolName":  "tool_choice.name", "Form": "output_config.format", "ResponseFormat": "output_config.format",
 	"Visibility": "thinking", "Effort": "output_config.effort", "Budget": "thinking.budget_tokens",
 })
 

@@ -119,6 +119,7 @@ func (p *prompt) history(body *MessagesRequest) error {
 	if err != nil {
 		return err
 	}
+	p.req.Continues = turns[len(turns)-1].role == "assistant"
 	for _, t := range turns {
 		switch t.role {
 		case "user":
@@ -158,14 +159,7 @@ func readTurns(messages []json.RawMessage) ([]turn, error) {
 		}
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	if turns[len(turns)-1].role == "assistant" {
-		return nil, wire.Unsupported(wire.Index("messages", len(messages)-1),
-			"a reply cannot go on from a beginning that is given (prefill); end with a message of the user")
-	}
-	return turns, nil
+	return turns, err
 }
 
 // readBlocks reads content: a string, which is one text block, or a list of blocks. asked says that it is in the last

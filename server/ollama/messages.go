@@ -113,6 +113,7 @@ func (p *prompt) history(list []json.RawMessage) error {
 			return wire.Invalid(path+".role", "it takes system, user, assistant or tool")
 		}
 		p.req.Messages = append(p.req.Messages, m)
+		p.req.Continues = m.Role == chattemplate.Assistant && len(m.ToolCalls) == 0
 		return nil
 	})
 	return err

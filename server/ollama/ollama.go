@@ -105,7 +105,7 @@ type ErrorResponse struct {
 
 // fields are this format's names of the fields of [generation.Request].
 var fields = wire.Names[Options]("options.", map[string]string{
-	"Messages": "messages", "Prompt": "prompt", "Tools": "tools", "Form": "format", "ResponseFormat": "format",
+	"Messages": "messages", "Continues": "messages", "Prompt": "prompt", "Tools": "tools", "Form": "format", "ResponseFormat": "format",
 	"Visibility": "think", "Effort": "think", "Sampling": "options",
 })
 
@@ -237,6 +237,11 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, p *prompt, began ti
 	if size := m.Info().ContextSize; p.context > size {
 		p.head.warnings.Add("num_ctx", fmt.Sprintf("options.num_ctx asks for %d tokens, and the model was loaded "+
 			"with a context of %d", p.context, size))
+	}
+	if p.gap != nil {
+		if p.req.PromptTokens, err = p.gap.Tokens(r.Context(), m, "suffix"); err != nil {
+			return err
+		}
 	}
 	if p.truncate {
 		dropped, err := contract.Shorten(r.Context(), m, who.ID, &p.req)

@@ -158,6 +158,17 @@ func TestCutCall(t *testing.T) {
 	}
 }
 
+// An answer goes on from a last message of the assistant, and has what it adds.
+func TestAnswerGoesOnFromTheLastMessage(t *testing.T) {
+	const begun = "<|start|>assistant<|channel|>final<|message|>Four"
+	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{After: begun, Say: " is it.<|return|>"})
+	m := s.get(t, http.MethodPost, "/api/chat", `{"model":"`+wiretest.Name+`","stream":false,"messages":[
+		{"role":"user","content":"q"},{"role":"assistant","content":"Four"}]}`)
+	if !strings.HasSuffix(s.Prompt(t), begun) || !strings.Contains(fmt.Sprint(m), "content: is it.") {
+		t.Errorf("after %q: %v", s.Prompt(t), m)
+	}
+}
+
 func TestRequestReachesTheRunner(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{Say: ""})
 	s.get(t, http.MethodPost, "/api/chat", `{"model":"`+wiretest.Name+`","stream":false,"think":"max","keep_alive":"5m",

@@ -40,8 +40,8 @@ type GenerateRequest struct {
 	// Give the prompt to the model as it is. Names of control tokens in it are read as control tokens. `think` is
 	// refused.
 	Raw bool `json:"raw" api:"default=false"`
-	// Refused unless it is empty.
-	Suffix string `json:"suffix" api:"[..0]" refuse:"give the text before it as a raw prompt"`
+	// The text after a gap that the model fills in, if its vocabulary has tokens for that. `prompt` is the text before it.
+	Suffix string `json:"suffix"`
 	// Refused unless it is empty. Use `--chat-template` of the server.
 	Template string `json:"template" api:"[..0]" refuse:"start the server with --chat-template"`
 	// Refused unless it is empty. Send the conversation to `/api/chat`.
@@ -112,6 +112,8 @@ type prompt struct {
 	context int
 	// truncate allows to leave out the oldest messages.
 	truncate bool
+	// gap is the gap that the model fills in; nil if there is none.
+	gap *wire.Gap
 }
 
 func (a *API) decodeChat(who *wire.Principal, body *ChatRequest) (*prompt, error) {
@@ -123,11 +125,11 @@ func (a *API) decodeChat(who *wire.Principal, body *ChatRequest) (*prompt, error
 }
 
 func (a *API) decodeGenerate(who *wire.Principal, body *GenerateRequest) (*prompt, error) {
-	p := &prompt{req: a.cfg.Request(who), empty: body.Prompt == ""}
+	p := &prompt{req: a.cfg.Request(who), empty: body.Prompt == "" && body.Suffix == ""}
 	if err := p.common(&body.Common); err != nil {
 		return nil, err
 	}
-	if body.Raw {
+	if body.Raw || body.Suffix != "" {
 		switch {
 		case body.System != "":
 			return nil, wire.Invalid("system", "a raw prompt leaves no place for it")
@@ -135,6 +137,10 @@ func (a *API) decodeGenerate(who *wire.Principal, body *GenerateRequest) (*promp
 			return nil, wire.Invalid("think", "a raw prompt leaves no place for it: what the model writes comes as it is")
 		}
 		p.req.MakeRaw() // the server's defaults about reasoning are for messages
+		if body.Suffix != "" {
+			p.gap = &wire.Gap{Before: body.Prompt, After: body.Suffix}
+			return p, who.MayPromptRaw("suffix")
+		}
 		p.req.Prompt, p.req.PromptSpecial = body.Prompt, true
 		return p, who.MayPromptRaw("raw")
 	}

@@ -49,6 +49,7 @@ func (a *API) Routes() []wire.Route {
 	return []wire.Route{
 		{Method: http.MethodPost, Path: "/v1/chat/completions", Scope: wire.ScopeGenerate, Handle: a.chat},
 		{Method: http.MethodPost, Path: "/v1/completions", Scope: wire.ScopeGenerate, Handle: a.complete},
+		{Method: http.MethodPost, Path: "/infill", Scope: wire.ScopeGenerate, Handle: a.infill},
 		{Method: http.MethodPost, Path: "/apply-template", Scope: wire.ScopeModels, Handle: a.applyTemplate},
 		{Method: http.MethodPost, Path: "/v1/embeddings", Scope: wire.ScopeEmbed, Handle: a.embed},
 		{Method: http.MethodGet, Path: "/v1/models", Scope: wire.ScopeModels, Handle: a.listModels},

@@ -49,10 +49,12 @@ type ChatRequest struct {
 	Audio json.RawMessage `json:"audio" api:"null" refuse:"models here write text only"`
 	// Refused: the server does not search the web.
 	WebSearchOptions json.RawMessage `json:"web_search_options" api:"null" refuse:"the server does not search the web"`
-	// False is refused: an answer is always a new message.
-	AddGenerationPrompt *bool `json:"add_generation_prompt" api:"const=true"`
-	// True is refused: an answer is always a new message.
-	ContinueFinalMessage *bool `json:"continue_final_message" api:"const=false"`
+	// Go on from the text of the last message, which is the assistant's, instead of beginning a new one. The answer has
+	// only what is added. The model does not reason then, and a key without the permission `reasoning:full` cannot ask for
+	// it where the prompt has reasoning that was sealed or remembered.
+	ContinueFinalMessage bool `json:"continue_final_message" api:"default=false" of:"Continues"`
+	// False goes with `continue_final_message`, and true without it.
+	AddGenerationPrompt *bool `json:"add_generation_prompt"`
 }
 
 // ChatCompletion is the answer.
@@ -163,6 +165,7 @@ func (a *API) readChat(p *wire.Principal, b *ChatRequest) (*chatOrder, error) {
 	if c.legacy, err = b.tools(&c.order); err != nil {
 		return nil, err
 	}
+	c.req.Continues = b.ContinueFinalMessage
 	if err := b.refused(); err != nil {
 		return nil, err
 	}
@@ -202,11 +205,8 @@ func (b *ChatRequest) refused() error {
 			return wire.Unsupported(wire.Index("modalities", i), "models here write text only")
 		}
 	}
-	switch {
-	case b.AddGenerationPrompt != nil && !*b.AddGenerationPrompt:
-		return wire.Unsupported("add_generation_prompt", "false is not supported: an answer is always a new message")
-	case b.ContinueFinalMessage != nil && *b.ContinueFinalMessage:
-		return wire.Unsupported("continue_final_message", "true is not supported: an answer is always a new message")
+	if b.AddGenerationPrompt != nil && *b.AddGenerationPrompt == b.ContinueFinalMessage {
+		return wire.Invalid("add_generation_prompt", "it must be true for a new message, and false with continue_final_message")
 	}
 	return nil
 }

@@ -1,9 +1,11 @@
 package openai
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 
+	"runner/generation"
 	"runner/server/wire"
 )
 
@@ -28,8 +30,9 @@ type CompletionRequest struct {
 	PromptLogprobs *int64 `json:"prompt_logprobs" api:"[0..20]"`
 	// Refused unless it equals `n`.
 	BestOf *int64 `json:"best_of"`
-	// Refused unless it is empty: models here do not fill in the middle of a text.
-	Suffix *string `json:"suffix" api:"[..0]" refuse:"models here do not fill gaps"`
+	// The text after the gap that the model fills in, if its vocabulary has tokens for that. The prompt, which must be text,
+	// is what comes before the gap. Empty means no gap.
+	Suffix string `json:"suffix"`
 
 	Reasoning         json.RawMessage `json:"reasoning" api:"#NotForPrompts" refuse:"use /v1/chat/completions"`
 	ReasoningEffort   json.RawMessage `json:"reasoning_effort" api:"#NotForPrompts" refuse:"use /v1/chat/completions"`
@@ -113,6 +116,9 @@ type completionOrder struct {
 	promptTop int
 	// texts are the prompts as text, if they are echoed.
 	texts []string
+	// gap has what follows the prompts if the model fills gaps; nil if not. gapParam is the field that asks for it.
+	gap      *wire.Gap
+	gapParam string
 }
 
 // readCompletion reads a principal's request, except for what needs the model.
@@ -128,8 +134,14 @@ func (a *API) readCompletion(p *wire.Principal, b *CompletionRequest) (*completi
 	if c.prompts, err = readInputs(b.Prompt, "prompt", maxPrompts); err != nil {
 		return nil, err
 	}
+	if b.Suffix != "" {
+		c.gap, c.gapParam = &wire.Gap{After: b.Suffix}, "suffix"
+	}
 	for _, p := range c.prompts {
-		if p.tokens == nil && p.text == "" {
+		switch {
+		case p.tokens != nil && c.gap != nil:
+			return nil, wire.Invalid(p.path, "before a suffix it has to be text")
+		case p.tokens == nil && p.text == "" && c.gap == nil:
 			return nil, wire.Invalid(p.path, "it is empty")
 		}
 	}
@@ -174,20 +186,22 @@ func (c *completionOrder) readLogprobs(b *CompletionRequest) error {
 	return nil
 }
 
-// bind does what needs the model: it gets the texts of echoed prompts.
-func (c *completionOrder) bind(m wire.Tokenizer) error {
-	if !c.echo {
-		return nil
-	}
+// bind does what needs the model: it gets the tokens around gaps and the texts of echoed prompts.
+func (c *completionOrder) bind(ctx context.Context, m wire.Tokenizer) (err error) {
 	c.texts = make([]string, len(c.prompts))
 	for i := range c.prompts {
 		p := &c.prompts[i]
-		if c.texts[i] = p.text; p.tokens == nil {
-			continue
-		}
-		var err error
-		if c.texts[i], err = m.Detokenize(p.tokens); err != nil {
-			return wire.FromError(err, map[string]string{"Tokens": p.path})
+		switch c.texts[i] = p.text; {
+		case c.gap != nil:
+			gap := *c.gap
+			gap.Before = p.text
+			if p.tokens, err = gap.Tokens(ctx, m, c.gapParam); err != nil {
+				return err
+			}
+		case c.echo && p.tokens != nil:
+			if c.texts[i], err = m.Detokenize(p.tokens); err != nil {
+				return wire.FromError(err, map[string]string{generation.TokensField: p.path})
+			}
 		}
 	}
 	return nil
@@ -224,7 +238,7 @@ func (a *API) complete(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer m.Release()
-	if err := c.bind(m); err != nil {
+	if err := c.bind(r.Context(), m); err != nil {
 		return err
 	}
 	h := a.head("cmpl-", m)

@@ -205,8 +205,8 @@ func TestRefusedFields(t *testing.T) {
 		{with(`"modalities":["text","audio"]`), "modalities[1]", "text only"},
 		{with(`"audio":{"voice":"x"}`), "audio", "text only"},
 		{with(`"web_search_options":{}`), "web_search_options", "web"},
-		{with(`"add_generation_prompt":false`), "add_generation_prompt", "always a new message"},
-		{with(`"continue_final_message":true`), "continue_final_message", "always a new message"},
+		{with(`"add_generation_prompt":false`), "add_generation_prompt", "continue_final_message"},
+		{with(`"continue_final_message":true,"add_generation_prompt":true`), "add_generation_prompt", "false"},
 		{with(`"model":7`), "model", "string"},
 		{`[]`, "", "object"},
 		{`"x"`, "", "object"},
@@ -263,6 +263,16 @@ func TestSamplingFields(t *testing.T) {
 	if s := bounds.req; *s.Seed != math.MaxUint64 ||
 		s.Sampling.TopP <= 0 || s.Sampling.TopP > 1e-30 || s.Sampling.TopK != 0 || s.MaxTokens != 0 {
 		t.Errorf("the order is %+v", bounds.order)
+	}
+}
+
+// The answer goes on from the last message if the request says so.
+func TestContinueFinalMessage(t *testing.T) {
+	for fields, want := range map[string]bool{``: false, `"add_generation_prompt":true`: false,
+		`"continue_final_message":true`: true, `"continue_final_message":true,"add_generation_prompt":false`: true} {
+		if c := ordered(t, body("q", fields)); c.req.Continues != want {
+			t.Errorf("%s: goes on %v", fields, c.req.Continues)
+		}
 	}
 }
 

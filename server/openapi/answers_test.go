@@ -108,6 +108,9 @@ var exchanges = []struct{ method, path, body, header string }{
 	{"POST", "/v1/completions", `{"prompt":"Once upon a time","stop":"was","regex":" there was[.]"}`, ""},
 	{"POST", "/v1/completions", `{"prompt":"Once upon a time","stop":"was","regex":" there was[.]","stream":true}`, ""},
 	{"POST", "/v1/completions", `{"model":"broken","stream":true,"prompt":"Once upon a time"}`, ""},
+	{"POST", "/infill", `{"model":"code","input_prefix":"a","input_suffix":"b","mirostat":1}`, ""},
+	{"POST", "/infill", `{"model":"code","input_prefix":"a","n_predict":1}`, ""},
+	{"POST", "/infill", `{"model":"code","input_prefix":"a","stream":true}`, ""},
 	{"POST", "/v1/embeddings", `{"input":["a","b"]}`, ""},
 	{"POST", "/v1/embeddings", `{"input":[1,2],"encoding_format":"base64"}`, ""},
 	{"GET", "/v1/models", "", ""}, {"GET", "/v1/models/demo", "", ""},
@@ -220,6 +223,7 @@ func chatOnPage(question, more string) string {
 
 // unseen are parts of answers that never come, because their schema also describes other things.
 var unseen = []string{
+	"#/paths/~1infill/post/responses/200/content/text~1event-stream/schema/oneOf/1", // as in a stream of completions
 	// An error in a stream names no field.
 	"#/components/schemas/OllamaError/properties/param",
 	"#/components/schemas/AnthropicErrorDetail/properties/details/properties/param",

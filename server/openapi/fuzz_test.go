@@ -12,7 +12,7 @@ import (
 func FuzzRequests(f *testing.F) {
 	s := start(f, options{})
 	posts := []string{"/v1/embeddings", "/api/show", "/api/embed", "/api/embeddings", "/v1/messages/count_tokens",
-		"/apply-template", "/tokenize", "/detokenize"}
+		"/apply-template", "/infill", "/tokenize", "/detokenize"}
 	for i, body := range []string{
 		`{"input":["a",[1,2]],"encoding_format":"base64","dimensions":3}`, `{"model":"demo","verbose":true}`,
 		`{"model":"demo","input":["a"],"truncate":false}`, `{"model":"demo","prompt":"a"}`,

@@ -36,7 +36,8 @@ var forms = map[string]string{
 	"guided_json": aboutFormats, "choice": aboutFormats, "guided_choice": aboutFormats, "tool_choice": aboutOthers,
 	"function_call": aboutOthers, "stream_options": aboutOthers,
 	"logit_bias": "which tokens there are", "best_of": aboutOthers, "structured_outputs": aboutFormats,
-	"text": aboutFormats, "echo": aboutOthers,
+	"text": aboutFormats, "echo": aboutOthers, "add_generation_prompt": aboutOthers, "continue_final_message": aboutOthers,
+	"suffix": "which tokens the model has",
 }
 
 const aguiTurn = `{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":"What is 17 + 25?"}]}`
@@ -50,6 +51,8 @@ var probes = []probe{
 		within: "reasoning", schema: "ReasoningObject"},
 	{path: "/v1/completions", base: `{"prompt":"Once upon a time"}`, schema: "CompletionRequest", beyond: forms,
 		more: map[string]string{"stream_options": `"stream":true`}},
+	{path: "/infill", base: `{"model":"code","input_prefix":"a"}`, schema: "InfillRequest",
+		beyond: with(with(forms, "n", aboutOthers), "ignore_eos", aboutOthers), more: map[string]string{"stream_options": `"stream":true`}},
 	{path: "/v1/embeddings", base: `{"input":"a"}`, schema: "EmbeddingRequest",
 		beyond: map[string]string{"model": aboutModels, "dimensions": aboutModels, "input": "which tokens there are"}},
 	{path: "/v1/responses", base: `{"input":"What is 17 + 25?","store":true}`, schema: "ResponsesRequest",

@@ -109,7 +109,7 @@ type options struct {
 
 func start(t testing.TB, o options) *site {
 	t.Helper()
-	names := []string{"demo", "broken", "idle"}
+	names := []string{"demo", "broken", "idle", "code"}
 	cfg := server.Config{Keys: o.keys, Granted: []wire.Scope{ollama.ScopeModelsWrite}, MaxBody: o.maxBody,
 		Version: "1.2.3"}
 	var entries []pool.Entry
@@ -122,6 +122,10 @@ func start(t testing.TB, o options) *site {
 	cfg.Pool = pool.New(pool.Config{Models: entries, Open: func(_ context.Context, name string) (wire.Loaded, error) {
 		c := script()
 		c.Name = name
+		if name == "code" {
+			c.Vocab = fake.Code()
+			c.ChatTemplate, c.Script = fake.ThinkTemplate, fake.Replies(c.Vocab, fake.Reply{After: "<|fim_middle|>", Say: "x<|endoftext|>"})
+		}
 		if name == "broken" {
 			c.Fail = func(step int, _ []backend.Input) error {
 				if step > 2 {

@@ -92,6 +92,8 @@ type Tokenizer interface {
 	Piece(t generation.Token) string
 	// Ends returns the texts of the tokens for the beginning and the end of a text; empty if the model has none.
 	Ends() (bos, eos string)
+	// FillIn returns the tokens for filling a gap in a text. It reports false if the model has none.
+	FillIn() (generation.FillIn, bool)
 }
 
 // Checker checks requests without running them.

@@ -108,6 +108,10 @@ func (bytewise) Tokenize(_ context.Context, _, text string, _ bool) ([]generatio
 	return tokens, nil
 }
 
+func (bytewise) FillIn() (f generation.FillIn, ok bool) {
+	return generation.FillIn{Before: 1, After: 2, Gap: 3, File: 4}, true
+}
+
 func (b bytewise) Detokenize(tokens []generation.Token) (text string, err error) {
 	for _, t := range tokens {
 		text += b.Piece(t)

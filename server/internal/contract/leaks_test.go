@@ -226,7 +226,9 @@ func leakTables(v *backend.Vocab) map[string]table {
 	logprobs := map[string]object{"logprobs": {"logprobs": true, "top_logprobs": 20}}
 	chat := only(all)
 	maps.Copy(chat, logprobs)
-	chat["prefilled"] = object{"messages": append(user("answer"), object{"role": "assistant", "content": "Let me see"})}
+	begun := append(user("answer"), object{"role": "assistant", "content": "Let me see"})
+	chat["prefilled"] = object{"messages": begun}
+	chat["goes on"] = object{"messages": begun, "continue_final_message": true}
 	inBody := map[string]object{"none": {"reasoning": "none"}, "summary": {"reasoning": "summary"},
 		"full": {"reasoning": "full"}, "unsaid": {}}
 	response := only(all, "logit_bias", "frequency_penalty", "presence_penalty", "repetition_penalty",
@@ -243,6 +245,7 @@ func leakTables(v *backend.Vocab) map[string]table {
 		"object": {"output_config": object{"format": object{"type": "json_schema",
 			"schema": object{"type": "object"}}}},
 	}
+	messages["goes on"] = object{"messages": begun}
 	options := map[string]object{"nothing": {}, "form": {"format": "json"}}
 	for name, o := range only(all, "logit_bias", "response_format", "regex", "grammar", "choice", "ignore_eos", "n",
 		"reasoning_seal", "reasoning_budget",
