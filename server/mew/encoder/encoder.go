@@ -162,8 +162,10 @@ func (e *Encoder) start() {
 	step := envelope.Step{}
 	if e.shows() {
 		step.Message = "Thinking about the message."
-		step.Metadata = &envelope.Metadata{Approach: string(e.info.Strategy),
-			EstimatedDuration: e.cfg.Estimate.Milliseconds()}
+		step.Metadata = &envelope.Metadata{Approach: string(e.info.Strategy)}
+		if likely := e.cfg.Estimate.Round(time.Millisecond); likely > 0 {
+			step.Metadata.EstimatedDuration = likely.String()
+		}
 		if e.cfg.Trigger != "" {
 			step.References = []string{e.cfg.Trigger}
 		}

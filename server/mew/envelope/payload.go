@@ -73,8 +73,8 @@ type Metadata struct {
 	Approach string `json:"approach,omitempty"`
 	// Confidence is how sure the model says it is, 0 to 1.
 	Confidence *float64 `json:"confidence,omitempty"`
-	// EstimatedDuration is how long the reasoning is likely to take, in milliseconds.
-	EstimatedDuration int64 `json:"estimated_duration_ms,omitempty"`
+	// EstimatedDuration is how long the reasoning is likely to take, such as 30s; empty if that is not known.
+	EstimatedDuration string `json:"estimated_duration,omitempty"`
 	// Rationale is why something was decided: {why, refs, alternatives: [{option, rejectedBecause}], confidence}.
 	Rationale json.RawMessage `json:"rationale,omitempty"`
 	// Assumption is something that the model assumes: {assumption, because}.

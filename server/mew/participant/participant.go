@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -68,13 +69,16 @@ type Participant struct {
 	// seen are the last messages, so that a message that arrives twice is handled once.
 	seen   map[string]bool
 	order  []string
-	took   time.Duration // how long a reasoning takes on average
-	tokens float64       // how many thoughts may be sent now
+	took   []time.Duration // how long the last answers took, oldest first
+	tokens float64         // how many thoughts may be sent now
 	refill time.Time
 }
 
-// maxSeen is the number of messages that are remembered.
-const maxSeen = 1024
+// maxSeen is the number of messages that are remembered, and maxTook the number of durations of answers.
+const (
+	maxSeen = 1024
+	maxTook = 15
+)
 
 // New returns a participant that has not joined a space yet.
 func New(cfg Config) *Participant {
@@ -147,20 +151,23 @@ func (p *Participant) admit() bool {
 	return true
 }
 
-// estimate returns how long the next reasoning is likely to take, judging by earlier ones; 0 if there were none.
+// estimate returns how long the next reasoning is likely to take: the median of the last answers, or 0 if there were
+// none.
 func (p *Participant) estimate() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.took
+	if len(p.took) == 0 {
+		return 0
+	}
+	return slices.Sorted(slices.Values(p.took))[(len(p.took)-1)/2]
 }
 
-// learn updates the estimate with the duration of a reasoning.
+// learn notes how long an answer took.
 func (p *Participant) learn(took time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.took == 0 {
-		p.took = took
-		return
+	if len(p.took) == maxTook {
+		p.took = slices.Delete(p.took, 0, 1)
 	}
-	p.took += (took - p.took) / 4
+	p.took = append(p.took, took)
 }

@@ -785,6 +785,53 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// The start of a reasoning says how long the last answers took, and nothing before there was one.
+func TestEstimatedDuration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var took time.Duration
+		_, fine := asked("A.", nil)
+		p := New(Config{Request: generation.Request{Visibility: reasoning.VisibilityFull},
+			Generate: func(ctx context.Context, req generation.Request,
+				o generation.Observer) iter.Seq2[reasoning.Event, error] {
+				return func(yield func(reasoning.Event, error) bool) {
+					for e, err := range fine(ctx, req, o) {
+						if e.Kind == reasoning.Started {
+							e.Info.Visibility = reasoning.VisibilityFull
+						}
+						if !yield(e, err) {
+							return
+						}
+						time.Sleep(took)
+					}
+				}
+			}})
+		w := join(t, p, everything)
+		for i, c := range []struct {
+			took time.Duration // of each of the three events of a run
+			want string        // in the start of the same answer
+		}{
+			{3 * time.Second, ""}, {500 * time.Millisecond, "9s"}, {time.Second, "1.5s"}, {2 * time.Second, "3s"},
+			{0, "3s"}, {0, "3s"}, {0, "1.5s"},
+		} {
+			took = c.took
+			w.chat("alice", "Q")
+			var step envelope.Step
+			all := w.until(envelope.Chat)
+			if !all[0].Read(&step) || step.Metadata == nil || step.Metadata.EstimatedDuration != c.want {
+				t.Errorf("answer %d: the start is %s, not %q", i+1, all[0].Payload, c.want)
+			}
+			synctest.Wait()
+			time.Sleep(time.Minute) // until the answer is over
+		}
+		for range 2 * maxTook {
+			p.learn(time.Minute)
+		}
+		if got := p.estimate(); got != time.Minute || len(p.took) != maxTook {
+			t.Errorf("%s after long answers, of %d", got, len(p.took))
+		}
+	})
+}
+
 // callsFirst records the requests to a model that calls a function and answers in its second turn. A prompt in which a
 // message contains tooLong is too long.
 func callsFirst(tooLong string) (*[]generation.Request,
