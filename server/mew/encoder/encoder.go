@@ -21,6 +21,8 @@ type Config struct {
 	Outer string
 	// Estimate is how long the reasoning is likely to take; 0 means unknown.
 	Estimate time.Duration
+	// Confidence is how sure the model is likely to be, 0 to 1; nil means unknown.
+	Confidence *float64
 	// May reports whether the participant may send an envelope; nil allows everything.
 	May func(*envelope.Envelope) bool
 	// Admit reports whether another message of reasoning may be sent now; nil allows all. A message that is not admitted
@@ -162,7 +164,7 @@ func (e *Encoder) start() {
 	step := envelope.Step{}
 	if e.shows() {
 		step.Message = "Thinking about the message."
-		step.Metadata = &envelope.Metadata{Approach: string(e.info.Strategy)}
+		step.Metadata = &envelope.Metadata{Approach: string(e.info.Strategy), Confidence: e.cfg.Confidence}
 		if likely := e.cfg.Estimate.Round(time.Millisecond); likely > 0 {
 			step.Metadata.EstimatedDuration = likely.String()
 		}

@@ -116,8 +116,9 @@ func TestGolden(t *testing.T) {
 		"proposal": {func(c *Config) {
 			c.May = func(e *envelope.Envelope) bool { return e.Kind != envelope.MCPRequest }
 		}, [][]reasoning.Event{run(reasoning.VisibilityNone, calls, wiretest.CallSegment(0, "add"))}},
-		"nested": {func(c *Config) { c.Outer, c.To, c.Estimate = "s1/s2", []string{"asker"}, 1500*time.Millisecond },
-			[][]reasoning.Event{run(reasoning.VisibilityFull, stop, thoughts, answer)}},
+		"nested": {func(c *Config) {
+			c.Outer, c.To, c.Estimate, c.Confidence = "s1/s2", []string{"asker"}, 1500*time.Millisecond, &score
+		}, [][]reasoning.Event{run(reasoning.VisibilityFull, stop, thoughts, answer)}},
 		"specialist": {nil, [][]reasoning.Event{run(reasoning.VisibilityFull, stop,
 			wiretest.Segment(reasoning.Reasoning, "I ask a specialist"), specialist(reasoning.DelegationReturned,
 				wiretest.Segment(reasoning.Reasoning, "It is. It was"), wiretest.CallSegment(0, "add", "{}")), thoughts, answer)}},

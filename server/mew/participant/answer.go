@@ -30,8 +30,9 @@ func (s *session) answer(a *active) {
 		outer = "" // the reasoning begins at the top level
 	}
 	tools, routes := s.functions()
+	took, sure := s.p.expect()
 	cfg := encoder.Config{
-		From: id, Trigger: a.trigger.ID, Outer: outer, Estimate: s.p.estimate(), May: s.may, Admit: s.p.admit,
+		From: id, Trigger: a.trigger.ID, Outer: outer, Estimate: took, Confidence: sure, May: s.may, Admit: s.p.admit,
 		Clock: s.p.cfg.Clock, NewID: s.p.cfg.NewID,
 		Route: func(function string) ([]string, string) {
 			r, ok := routes[function]
@@ -60,8 +61,12 @@ func (s *session) answer(a *active) {
 	var by *cancelled
 	switch {
 	case err == nil:
-		a.remember(reply)
-		s.p.learn(s.p.cfg.Clock().Sub(began))
+		a.remember(reply.Answer)
+		sure = nil
+		if r := reply.Result; r != nil && !private { // nobody else learns of a private answer
+			sure = r.Score
+		}
+		s.p.learn(s.p.cfg.Clock().Sub(began), sure)
 		return
 	case errors.As(context.Cause(a.ctx), &by):
 		err = enc.Cancel("cancelled", by.by)
@@ -114,7 +119,7 @@ type turns struct {
 }
 
 // run generates until there is an answer, and returns it.
-func (t *turns) run(question string, private bool) (string, error) {
+func (t *turns) run(question string, private bool) (generation.Reply, error) {
 	p := t.s.p
 	req := p.cfg.Request
 	req.Tools = t.tools
@@ -135,10 +140,10 @@ func (t *turns) run(question string, private bool) (string, error) {
 			req.Tools = nil // functions that others offer must not prevent an answer
 			continue
 		default:
-			return "", err
+			return reply, err
 		}
 		if reply.Result == nil || reply.Result.Finish != reasoning.FinishToolCalls || step == p.cfg.Steps {
-			return reply.Answer, nil
+			return reply, nil
 		}
 		step++
 		if !reply.Result.Specialist {
@@ -146,7 +151,7 @@ func (t *turns) run(question string, private bool) (string, error) {
 		}
 		results, err := t.s.results(t.a.ctx, t.enc)
 		if err != nil {
-			return "", err
+			return reply, err
 		}
 		turn = append(turn, chattemplate.Message{Role: chattemplate.Assistant, Preamble: reply.Preamble,
 			Content: reply.Answer, ToolCalls: reply.Calls})

@@ -1,6 +1,7 @@
 package participant
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"log/slog"
@@ -69,15 +70,16 @@ type Participant struct {
 	// seen are the last messages, so that a message that arrives twice is handled once.
 	seen   map[string]bool
 	order  []string
-	took   []time.Duration // how long the last answers took, oldest first
-	tokens float64         // how many thoughts may be sent now
+	took   recent[time.Duration] // how long the last answers took
+	sure   recent[float64]       // the confidence that the model gave in the last answers to everyone
+	tokens float64               // how many thoughts may be sent now
 	refill time.Time
 }
 
-// maxSeen is the number of messages that are remembered, and maxTook the number of durations of answers.
+// maxSeen is the number of messages that are remembered, and maxRecent the number of figures of earlier answers.
 const (
-	maxSeen = 1024
-	maxTook = 15
+	maxSeen   = 1024
+	maxRecent = 15
 )
 
 // New returns a participant that has not joined a space yet.
@@ -113,6 +115,8 @@ func New(cfg Config) *Participant {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	// A space has a place for the confidence, which only this strategy gives when it is asked for.
+	cfg.Request.Score = cfg.Request.Strategy == reasoning.StrategyJSON
 	return &Participant{
 		cfg: cfg, history: newHistory(cfg.History, cfg.HistoryBytes), seen: map[string]bool{}, tokens: cfg.ThoughtBurst,
 		refill: cfg.Clock(),
@@ -151,23 +155,39 @@ func (p *Participant) admit() bool {
 	return true
 }
 
-// estimate returns how long the next reasoning is likely to take: the median of the last answers, or 0 if there were
-// none.
-func (p *Participant) estimate() time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.took) == 0 {
-		return 0
-	}
-	return slices.Sorted(slices.Values(p.took))[(len(p.took)-1)/2]
+// recent is a figure of the last answers, oldest first.
+type recent[T cmp.Ordered] []T
+
+func (r *recent[T]) add(v T) {
+	*r = append(*r, v)
+	*r = slices.Delete(*r, 0, max(0, len(*r)-maxRecent))
 }
 
-// learn notes how long an answer took.
-func (p *Participant) learn(took time.Duration) {
+// median returns the median, or nil if there is no figure.
+func (r recent[T]) median() *T {
+	if len(r) == 0 {
+		return nil
+	}
+	return &slices.Sorted(slices.Values(r))[(len(r)-1)/2]
+}
+
+// expect returns how long the next reasoning is likely to take and how sure the model is likely to be, judging by the
+// last answers. 0 and nil mean unknown.
+func (p *Participant) expect() (took time.Duration, sure *float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.took) == maxTook {
-		p.took = slices.Delete(p.took, 0, 1)
+	if m := p.took.median(); m != nil {
+		took = *m
 	}
-	p.took = append(p.took, took)
+	return took, p.sure.median()
+}
+
+// learn notes how long an answer took and, unless it is nil, how sure the model was.
+func (p *Participant) learn(took time.Duration, sure *float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.took.add(took)
+	if sure != nil {
+		p.sure.add(*sure)
+	}
 }

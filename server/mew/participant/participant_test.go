@@ -823,13 +823,48 @@ func TestEstimatedDuration(t *testing.T) {
 			synctest.Wait()
 			time.Sleep(time.Minute) // until the answer is over
 		}
-		for range 2 * maxTook {
-			p.learn(time.Minute)
-		}
-		if got := p.estimate(); got != time.Minute || len(p.took) != maxTook {
-			t.Errorf("%s after long answers, of %d", got, len(p.took))
-		}
 	})
+}
+
+// The start of a reasoning has the confidence of the last answers that everybody saw. A model that gave none has none.
+func TestConfidence(t *testing.T) {
+	replies := []fake.Reply{{After: wiretest.Ask("What is 17 + 25?"), Say: wiretest.Think("I add.", "42.")}}
+	for _, score := range []string{"0.5", "0.9", "0.75"} {
+		replies = append(replies, fake.Reply{After: wiretest.Ask("Give " + score),
+			Say: `<|channel|>final<|message|>{"reasoning": "I add.", "answer": "42.", "score": ` + score + `}<|return|>`})
+	}
+	w := join(t, newParticipant(t, func(c *Config) { c.Request.Strategy = reasoning.StrategyJSON }, fake.Config{},
+		replies...), everything)
+	ask := func(w *line, question string, to ...string) (confidence [2]string) {
+		t.Helper()
+		w.chat("alice", question, to...)
+		for _, e := range w.until(envelope.Chat) {
+			var step envelope.Step
+			at := slices.Index([]string{envelope.Start, envelope.Conclusion}, e.Kind)
+			if at >= 0 && e.Read(&step) && step.Metadata != nil && step.Metadata.Confidence != nil {
+				confidence[at] = fmt.Sprint(*step.Metadata.Confidence)
+			}
+		}
+		return confidence
+	}
+	for i, c := range []struct {
+		question    string
+		to          []string
+		start, done string
+	}{
+		{"Give 0.9", []string{"me"}, "", "0.9"}, {"Give 0.5", nil, "", "0.5"}, {"Give 0.75", nil, "0.5", "0.75"},
+		{"Give 0.75", []string{"me"}, "0.5", "0.75"}, {"Give 0.75", nil, "0.5", "0.75"}, {"Give 0.5", nil, "0.75", "0.5"},
+	} {
+		if got := ask(w, c.question, c.to...); got != [2]string{c.start, c.done} {
+			t.Errorf("answer %d: the confidence is %q", i+1, got)
+		}
+	}
+	native := join(t, newParticipant(t, nil, fake.Config{}, replies...), everything)
+	for range 2 {
+		if got := ask(native, "What is 17 + 25?"); got != [2]string{} {
+			t.Errorf("without a score the confidence is %q", got)
+		}
+	}
 }
 
 // callsFirst records the requests to a model that calls a function and answers in its second turn. A prompt in which a
