@@ -9,8 +9,10 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -243,13 +245,26 @@ func TestServeWithKeysOverTLS(t *testing.T) {
 	}
 }
 
-// TestServeSeveralModels: a model is loaded when it is requested, and makes room for another one.
+// TestServeSeveralModels: a model is loaded when it is requested, and makes room for another one. The limit allows the
+// larger one alone, and less is refused.
 func TestServeSeveralModels(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "random.gguf")
 	if err := randomtest.WriteFile(path, random.Config{Layers: 2, Seed: 1}); err != nil {
 		t.Fatal(err)
 	}
-	s := serve(t, "demo", "other="+path, "--memory", "1MB", "--keep-alive", "-1s")
+	largest := int64(0)
+	for _, file := range []string{path, filepath.Join("..", "..", "models", "demo", "demo.gguf")} {
+		stat, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		largest = max(largest, stat.Size())
+	}
+	out, err := exec.Command("runner", "serve", "demo", "other="+path, "--port", "0", "--memory", "1KB").CombinedOutput()
+	if want := fmt.Sprintf("use --memory %d or more", largest); err == nil || !strings.Contains(string(out), want) {
+		t.Errorf("1KB: %s, %v; want %q", out, err, want)
+	}
+	s := serve(t, "demo", "other="+path, "--memory", strconv.FormatInt(largest, 10), "--keep-alive", "-1s")
 	if _, tags := send(t, http.MethodGet, s.url+"/api/tags", "", ""); strings.Count(tags, `"family":"gpt-oss"`) != 2 ||
 		!strings.Contains(tags, `"quantization_level":"MXFP4_MOE"`) || strings.Contains(tags, `"0001-`) {
 		t.Errorf("before they are loaded: %s", tags)

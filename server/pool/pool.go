@@ -44,8 +44,8 @@ type Config struct {
 	Check func(ctx context.Context, name string) error
 	// KeepAlive is how long an idle model stays loaded; 0 means 5 minutes, negative means forever.
 	KeepAlive time.Duration
-	// Memory is the maximum total size of the loaded models in bytes, by Entry.Size; 0 means no limit. A single model may
-	// be larger.
+	// Memory is the maximum total size of the loaded models in bytes, by Entry.Size; 0 means no limit. No model may be
+	// larger.
 	Memory int64
 	// Clock gives the time; nil means time.Now.
 	Clock func() time.Time
@@ -441,7 +441,7 @@ func (p *Pool) fits(size int64) bool {
 			total += m.entry.Size
 		}
 	}
-	return p.cfg.Memory <= 0 || total == 0 || total+size <= p.cfg.Memory
+	return p.cfg.Memory <= 0 || total+size <= p.cfg.Memory
 }
 
 // makeRoom unloads idle models, the least recently used first, until size more bytes fit. If they cannot, it returns
@@ -465,7 +465,7 @@ func (p *Pool) makeRoom(size int64) (freed <-chan struct{}, err error) {
 				oldest = m
 			}
 		}
-		if total == 0 || total+size <= p.cfg.Memory {
+		if total+size <= p.cfg.Memory {
 			p.mu.Unlock()
 			return nil, nil
 		}

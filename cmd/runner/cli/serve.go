@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -81,7 +82,7 @@ func (a *App) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	if err != nil {
 		return err
 	}
-	if err := o.checkParallel(list); err != nil {
+	if err := cmp.Or(o.checkParallel(list), o.checkMemory(list)); err != nil {
 		return err
 	}
 	if err := a.address(list...); err != nil {

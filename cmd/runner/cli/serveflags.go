@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 
 	"runner/backend"
 	"runner/cmd/runner/flags"
+	"runner/cmd/runner/render"
 	"runner/models"
 	"runner/reasoning"
 	"runner/runner"
@@ -199,6 +202,16 @@ func (o *serveOptions) checkParallel(list []served) error {
 	return nil
 }
 
+// checkMemory refuses a --memory that is less than the weights of a model, which could never be loaded.
+func (o *serveOptions) checkMemory(list []served) error {
+	largest := slices.MaxFunc(list, func(a, b served) int { return cmp.Compare(a.Files.Bytes(), b.Files.Bytes()) })
+	if size := largest.Files.Bytes(); o.pool.Memory > 0 && size > o.pool.Memory {
+		return Usage("--memory allows %s, and the weights of %s take %s", render.Size(o.pool.Memory), largest.name,
+			render.Size(size)).Hint("use --memory %d or more, or leave out the model", size)
+	}
+	return nil
+}
+
 // validate refuses invalid values and flags that do not go together.
 func (o *serveOptions) validate(cmd *cobra.Command) error {
 	if err := checkModelFlags(&o.model); err != nil {
@@ -206,6 +219,9 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 	}
 	if err := o.Defaults.Sampling.Validate(math.MaxInt32); err != nil {
 		return Usage("%v", err).From(err).Hint("%s", See(cmd))
+	}
+	if o.pool.KeepAlive == 0 { // the pool's default
+		return Usage("--keep-alive cannot be 0").Hint("use a time, as in 1s, or a negative one, which means never")
 	}
 	o.parallelGiven = cmd.Flags().Changed("parallel")
 	if o.key == "" && cmd.Flags().Changed("api-key") {

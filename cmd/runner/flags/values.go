@@ -334,7 +334,7 @@ func parseSize(text string) (int64, error) {
 		}
 	}
 	n, err := strconv.ParseFloat(number, 64)
-	if err != nil || n < 0 || n*unit >= math.MaxInt64 || math.IsNaN(n) {
+	if bytes := n * unit; err != nil || n < 0 || bytes > 0 && bytes < 1 || bytes >= math.MaxInt64 || math.IsNaN(n) {
 		return 0, refused("a number of bytes, as in 64MB or 1.5GiB")
 	}
 	return int64(n * unit), nil
