@@ -143,7 +143,7 @@ func (m *Model) load(ctx context.Context, path, name string, f *gguf.File, p *pl
 	fail := func(what string) error {
 		if backend.IsMemoryMessage(what) {
 			return &backend.LoadError{Path: path, Reason: backend.LoadTooBig, Detail: what, Err: backend.ErrMemory,
-				Advice: "free some memory, raise the limit of the process (--engine-memory), or choose a smaller model"}
+				Advice: "free some memory, raise the limit of the process (--engine-memory, ulimit -v), or choose a smaller model"}
 		}
 		return &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: what,
 			Err:    engineError(errors.New(what), m.failure),
@@ -171,10 +171,10 @@ func (m *Model) load(ctx context.Context, path, name string, f *gguf.File, p *pl
 	if m.ctx = C.shim_context(m.engine, m.model, &options, m.pool, m.failure); m.ctx == nil {
 		e := &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: "the engine could not create a context" +
 			reason(m.failure),
-			Err: engineError(errors.New("no context"), m.failure), Advice: "choose a smaller context size or fewer sequences"}
+			Err: engineError(errors.New("no context"), m.failure), Advice: "use a smaller --ctx-size or --parallel"}
 		if backend.IsMemoryMessage(e.Detail) || strings.Contains(e.Detail, "alloc") {
 			e.Reason, e.Err = backend.LoadTooBig, backend.ErrMemory
-			e.Advice = "raise the limit of the process (--engine-memory), or " + e.Advice
+			e.Advice = "raise the limit of the process (--engine-memory, ulimit -v), or " + e.Advice
 		}
 		return e
 	}

@@ -9,13 +9,59 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"runner/models/random"
+	"runner/models/random/randomtest"
 )
+
+// TestTooFewAddresses limits the address space of the program. What is too little is said in one line, with the least
+// that is enough, and that is enough. So is what a large context or a large model needs.
+func TestTooFewAddresses(t *testing.T) {
+	large := filepath.Join(t.TempDir(), "large.gguf")
+	if err := randomtest.WriteFile(large, random.Config{Layers: 4, Width: 2048, FeedForward: 4096, Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	answer := func(kib int, args ...string) (out string, err error) {
+		t.Helper()
+		args = append([]string{"run", "--seed", "1"}, append(args, "What is 17 + 25?")...)
+		c := exec.Command("sh", append([]string{"-c", fmt.Sprintf(`ulimit -v %d; exec runner "$@"`, kib), "sh"}, args...)...)
+		c.Env = append(os.Environ(), "XDG_CACHE_HOME="+t.TempDir(), "XDG_DATA_HOME="+t.TempDir())
+		text, err := c.CombinedOutput()
+		if out = string(text); err != nil && (strings.Count(out, "\n") != 1 || !strings.Contains(out, "ulimit -v")) {
+			t.Errorf("%d KiB for %s: %s", kib, args, out)
+		}
+		return out, err
+	}
+	out, err := answer(200_000)
+	least := regexp.MustCompile(`use ulimit -v (\d+)`).FindStringSubmatch(out)
+	if err == nil || least == nil {
+		t.Fatalf("%s, %v", out, err)
+	}
+	enough, err := strconv.Atoi(least[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kib := range []int{700_000, 850_000, 1_050_000, 1_300_000, enough - 1} {
+		if out, err := answer(kib); err == nil {
+			t.Errorf("%d KiB are enough: %s", kib, out)
+		}
+	}
+	if out, err := answer(enough); err != nil || !strings.Contains(out, "42") {
+		t.Errorf("%d KiB: %s, %v", enough, out, err)
+	}
+	for _, args := range [][]string{{"--ctx-size", "1000000"}, {"--model", large}} {
+		if out, err := answer(enough, args...); err == nil || !strings.Contains(out, "--ctx-size") {
+			t.Errorf("%s: %s, %v", args, out, err)
+		}
+	}
+}
 
 // TestLargeRequestsInLittleMemory limits the address space of the server. Large requests of every kind at once do not
 // end it, and afterwards it returns their memory.

@@ -7,15 +7,18 @@ type Resources struct {
 	// Cores is how many physical cores the process may use: the distinct cores among its allowed processors,
 	// limited by the CPU quota of its control group. At least 1.
 	Cores int
-	// MemoryTotal is the memory, in bytes, that the process could ever get; MemoryAvailable is what it can get now
+	// MemoryTotal is the memory, in bytes, that processes could ever get; MemoryAvailable is what they can get now
 	// without swapping. Each is the smaller of the machine's and the control group's. 0 if unknown.
 	MemoryTotal, MemoryAvailable int64
 	// Addresses is how much more memory the process may map within its resource limits; 0 means no limit.
-	// MemoryAvailable is never more than that.
+	// MemoryAvailable is never more than that. Whole means that mapped files count, as with ulimit -v.
 	Addresses int64
-
-	addressLimit int64 // Addresses at the start of the process, about; 0 means no limit
+	Whole     bool
 }
+
+// laterAddresses are kept for stacks of threads and for Go's memory, which grows by 64 MiB. Both reserve more than they
+// use.
+const laterAddresses = 96 << 20
 
 // Now returns what is available now.
 func Now() Resources { return Measure().Limited() }
@@ -24,8 +27,8 @@ func Now() Resources { return Measure().Limited() }
 func Measure() Resources {
 	m := Resources{Cores: max(cores(), 1)}
 	m.MemoryTotal, m.MemoryAvailable = memory()
-	if limit, left := addresses(); limit > 0 {
-		m.addressLimit, m.Addresses = limit, max(left, 1)
+	if m.Addresses, m.Whole = addresses(); m.Whole {
+		m.Addresses = max(m.Addresses-laterAddresses, 1)
 	}
 	return m
 }
@@ -41,7 +44,6 @@ func (m Resources) Without(untouched int64) Resources {
 // Limited returns the machine within the limits of this process.
 func (m Resources) Limited() Resources {
 	if m.Addresses > 0 {
-		m.MemoryTotal = min(m.MemoryTotal, m.addressLimit)
 		m.MemoryAvailable = min(m.MemoryAvailable, m.Addresses)
 	}
 	return m

@@ -85,17 +85,17 @@ func memory() (total, available int64) {
 	return total, available
 }
 
-// addresses returns the limit of the process's address space and what is left of it; 0 means no limit.
-func addresses() (limit, left int64) {
+// addresses returns what is left of the process's address space; 0 means no limit. It is whole if mapped files count.
+func addresses() (left int64, whole bool) {
 	var space, data unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_AS, &space) != nil || unix.Getrlimit(unix.RLIMIT_DATA, &data) != nil {
-		return 0, 0
+		return 0, false
 	}
 	return limitAddresses("/proc/self/status", space.Cur, data.Cur)
 }
 
 // limitAddresses is addresses with the limits of the whole address space and of its data part.
-func limitAddresses(status string, space, data uint64) (limit, left int64) {
+func limitAddresses(status string, space, data uint64) (left int64, whole bool) {
 	for line := range strings.Lines(read(status)) {
 		name, rest, _ := strings.Cut(line, ":")
 		most := space
@@ -110,11 +110,11 @@ func limitAddresses(status string, space, data uint64) (limit, left int64) {
 			continue
 		}
 		used := int64(number(strings.TrimSuffix(strings.TrimSpace(rest), " kB"))) << 10
-		if now := max(int64(most)-used, 1); limit == 0 || now < left {
-			limit, left = int64(most), now
+		if now := max(int64(most)-used, 1); left == 0 || now < left {
+			left, whole = now, name == "VmSize"
 		}
 	}
-	return limit, left
+	return left, whole
 }
 
 // limitMemory lowers total and available to what the control groups leave. File pages that the kernel can drop

@@ -63,13 +63,14 @@ func TestAddressSpaceLimit(t *testing.T) {
 	}), "status")
 	for _, c := range []struct {
 		space, data uint64
-		limit, left int64
+		left        int64
+		whole       bool
 	}{
-		{infinity, infinity, 0, 0}, {10 * mib, infinity, 10 * mib, 9 * mib}, {infinity, 2 * mib, 2 * mib, 3 * mib / 2},
-		{10 * mib, 2 * mib, 2 * mib, 3 * mib / 2}, {2 * mib, 10 * mib, 2 * mib, mib}, {mib / 2, infinity, mib / 2, 1},
+		{infinity, infinity, 0, false}, {10 * mib, infinity, 9 * mib, true}, {infinity, 2 * mib, 3 * mib / 2, false},
+		{10 * mib, 2 * mib, 3 * mib / 2, false}, {2 * mib, 10 * mib, mib, true}, {mib / 2, infinity, 1, true},
 	} {
-		if limit, left := limitAddresses(status, c.space, c.data); limit != c.limit || left != c.left {
-			t.Errorf("limits %d and %d: %d of %d are left, want %d of %d", c.space, c.data, left, limit, c.left, c.limit)
+		if left, whole := limitAddresses(status, c.space, c.data); left != c.left || whole != c.whole {
+			t.Errorf("limits %d and %d: %d are left (%t), want %d (%t)", c.space, c.data, left, whole, c.left, c.whole)
 		}
 	}
 }

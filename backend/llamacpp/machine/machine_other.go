@@ -8,5 +8,5 @@ func cores() int { return runtime.NumCPU() }
 
 func memory() (total, available int64) { return 0, 0 }
 
-// addresses returns the limit of the process's address space and what is left of it; 0 means no limit.
-func addresses() (limit, left int64) { return 0, 0 }
+// addresses returns what is left of the process's address space; 0 means no limit. It is whole if mapped files count.
+func addresses() (left int64, whole bool) { return 0, false }

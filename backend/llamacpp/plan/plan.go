@@ -204,8 +204,12 @@ func (p *Plan) choose(cfg backend.Config, s *shape, bytes32 int64, here machine.
 func (p *Plan) fit(path string, cfg backend.Config, s *shape, bytes32 int64, here machine.Resources,
 	fail func(string, string) error) error {
 	onCPU := p.onCPU(s)
+	mapped := int64(0) // what counts of it
+	if here.Whole && !cfg.NoMemoryMap {
+		mapped = s.weights
+	}
 	need := func(full bool) int64 { return p.private(cfg, s, bytes32, onCPU, full) }
-	fits := func(full bool) bool { return here.MemoryAvailable == 0 || need(full) <= here.MemoryAvailable }
+	fits := func(full bool) bool { return here.MemoryAvailable == 0 || need(full) <= here.MemoryAvailable-mapped }
 	switch cfg.FullWindow {
 	case "on":
 		p.FullWindow = true
@@ -218,29 +222,32 @@ func (p *Plan) fit(path string, cfg backend.Config, s *shape, bytes32 int64, her
 	default:
 		return fail(fmt.Sprintf("unknown full window setting %q", cfg.FullWindow), "use auto, on or off")
 	}
+	smaller := "use a smaller --ctx-size, a smaller --parallel of runner serve, a smaller model or a stronger quantization"
 	// Mapped weights need not be free memory. But a model larger than all memory would be read from disk for every
 	// token.
 	if all := float64(s.weights)*onCPU + float64(need(p.FullWindow)); !cfg.NoMemoryMap && here.MemoryTotal > 0 &&
 		all > float64(here.MemoryTotal) {
-		return &backend.LoadError{Path: path, Reason: backend.LoadTooBig,
-			Advice: "choose a smaller model, a stronger quantization or a smaller context size",
+		return &backend.LoadError{Path: path, Reason: backend.LoadTooBig, Advice: smaller,
 			Detail: fmt.Sprintf("weights and cache take about %s and this machine has %s of memory",
 				mebibytes(clamp(all)), mebibytes(here.MemoryTotal))}
 	}
 	if fits(p.FullWindow) {
 		return nil
 	}
-	advice := "choose a smaller context size or fewer sequences"
+	is, advice := "is available", smaller
 	if cfg.NoMemoryMap {
-		advice = "keep memory mapping on, or choose a smaller model or context size"
+		advice = "leave out --no-mmap, or " + smaller
 	}
-	is := "is available"
 	if here.Addresses > 0 && here.MemoryAvailable == here.Addresses {
-		is, advice = "is left within the limit of its process", "raise the limit (--engine-memory), or "+advice
+		limit := "--engine-memory"
+		if here.Whole {
+			limit = "ulimit -v"
+		}
+		is, advice = "is left within the limit of its process", "raise the limit ("+limit+"), or "+advice
 	}
 	return &backend.LoadError{Path: path, Reason: backend.LoadTooBig, Advice: advice,
 		Detail: fmt.Sprintf("needs about %s of memory for %d cached tokens and %s %s",
-			mebibytes(need(p.FullWindow)), p.Cells, mebibytes(here.MemoryAvailable), is)}
+			mebibytes(clamp(float64(need(p.FullWindow))+float64(mapped))), p.Cells, mebibytes(here.MemoryAvailable), is)}
 }
 
 // private returns the memory that the model needs outside mapped files. onCPU is the part of its layers that no GPU

@@ -5,11 +5,13 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"runner/backend"
 	"runner/backend/gguf"
 	"runner/backend/llamacpp/machine"
+	"runner/hint"
 	"runner/models/random"
 	"runner/models/random/randomtest"
 )
@@ -125,6 +127,33 @@ func TestFit(t *testing.T) {
 		if (err != nil) != c.tooBig || c.tooBig && (!errors.As(err, &e) || e.Reason != backend.LoadTooBig) ||
 			p.FullWindow != c.full {
 			t.Errorf("%s: full window %t, %v", c.name, p.FullWindow, err)
+		}
+	}
+}
+
+// TestAdviceNamesFlags: what does not fit is refused with the flags that help. Mapped weights count only within a limit
+// of the whole address space.
+func TestAdviceNamesFlags(t *testing.T) {
+	s := shape20B()
+	mapped := s.weights
+	for _, c := range []struct {
+		addresses int64
+		whole     bool
+		cfg       backend.Config
+		advice    string // none if it fits
+	}{
+		{0, false, backend.Config{}, "use a smaller --ctx-size, "},
+		{0, false, backend.Config{NoMemoryMap: true}, "leave out --no-mmap, or use a smaller --ctx-size, "},
+		{300 << 20, false, backend.Config{}, "raise the limit (--engine-memory), or use a smaller --ctx-size, "},
+		{mapped, true, backend.Config{}, "raise the limit (ulimit -v), or use a smaller --ctx-size, "},
+		{mapped, false, backend.Config{}, ""}, {mapped + 8<<30, true, backend.Config{}, ""},
+	} {
+		p := &Plan{Cells: 32768, Sequences: 4, Batch: 512}
+		here := machine.Resources{MemoryAvailable: max(c.addresses, 300<<20), MemoryTotal: 64 << 30, Addresses: c.addresses,
+			Whole: c.whole}
+		err := p.fit("x", c.cfg, s, 64, here, nil)
+		if got := hint.Of(err); !strings.HasPrefix(got, c.advice) || (err != nil) != (c.advice != "") {
+			t.Errorf("%+v: %v; %s", c, err, got)
 		}
 	}
 }
