@@ -112,9 +112,13 @@ run: build ## build, then ask the bundled model two questions: one with its reas
 # Many tests of the packages without the engine wait for processes and disks, so more packages run at a time than there
 # are processors.
 # Some packages take minutes with the race detector: one starts the program a thousand times, the others compute long
-# tables. make test runs them without it, and make test-long with it. The runner is tested both ways.
-unraced = runner/backend/tokenizer runner/bench runner/chattemplate/families runner/chattemplate/jinja \
-  runner/cmd/runner/cli runner/grammar/jsonschema runner/reasoning/filter runner/server/web/markdown
+# tables or send one request after the other. make test runs them without it, and make test-long with it. Those in twice
+# are tested both ways.
+unraced = runner/backend/tokenizer runner/bench runner/chattemplate runner/chattemplate/channels \
+  runner/chattemplate/channels/harmony runner/chattemplate/families runner/chattemplate/jinja runner/cmd/runner/cli \
+  runner/grammar/jsonschema runner/reasoning/filter runner/reasoning/trace runner/server/internal/contract \
+  runner/server/openai runner/server/openapi runner/server/web/markdown
+twice = runner/grammar runner/reasoning/trace/store runner/runner runner/server/mew/space runner/server/openai/responses
 at_a_time = $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 
 .PHONY: test
@@ -138,7 +142,7 @@ test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests
 	@packages=$$($(GO) run ./scripts/racers $(filter-out runner $(unraced),$(pure_pkgs))) && \
 	  $(GO) test -race -timeout 20m -p $(at_a_time) $$packages
 	@packages=$$($(GO) run ./scripts/racers -v $(filter-out runner $(unraced),$(pure_pkgs))) && \
-	  $(GO) test -timeout 20m -p $(at_a_time) $(unraced) runner/runner $$packages
+	  $(GO) test -timeout 20m -p $(at_a_time) $(unraced) $(twice) $$packages
 	@echo "packages that link the engine, and end-to-end tests"
 	@$(GO) test -timeout 25m $(engine_pkgs)
 	@scripts/fuzz.sh 1s

@@ -9,6 +9,7 @@ import (
 	"runner/backend"
 	"runner/grammar/expr"
 	"runner/grammar/suitetest"
+	"runner/testenv"
 )
 
 // inTokens feeds a text as tokens and reports whether it is accepted to its end. Now and then it checks that the mask
@@ -47,6 +48,7 @@ func inBytes(g *Grammar, text string) bool {
 // accepted as bytes, and no invalid one is. The tests of package jsonschema list which valid instances are refused, and
 // why.
 func TestSuiteInTokens(t *testing.T) {
+	testenv.SkipRaced(t)
 	list := suitetest.Official(t)
 	v := o200k(t)
 	mask := backend.NewMask(v.Len())
@@ -83,6 +85,7 @@ func TestSuiteInTokens(t *testing.T) {
 // TestMaskbenchInTokens feeds the instances of real schemas with gpt-oss's vocabulary: a quarter of them, or all with
 // RUNNER_LONG.
 func TestMaskbenchInTokens(t *testing.T) {
+	testenv.SkipRaced(t)
 	samples := maskbench(t)
 	v := o200k(t)
 	mask := backend.NewMask(v.Len())

@@ -12,6 +12,7 @@ import (
 // TestMembers writes objects with random subsets of fields in random orders. Exactly those with all required fields are
 // texts of the form.
 func TestMembers(t *testing.T) {
+	testenv.SkipRaced(t)
 	v := small(t)
 	number, text := JSONSchema([]byte(`{"type":"integer"}`)), JSONSchema([]byte(`{"type":"string"}`))
 	fields := []Field{{Name: "a", Value: number}, {Name: "b", Value: text, Optional: true},

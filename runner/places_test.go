@@ -17,6 +17,7 @@ import (
 	"runner/backend/fake"
 	"runner/generation"
 	"runner/reasoning"
+	"runner/testenv"
 )
 
 // The clock of these tests is synctest's, so a busy machine changes nothing.
@@ -137,6 +138,7 @@ func (g *gap) note(d time.Duration) {
 
 // TestPlacesAreShared checks what part of the steps each principal gets over time, and that no run rests for long.
 func TestPlacesAreShared(t *testing.T) {
+	testenv.SkipRaced(t)
 	for _, c := range []struct {
 		name             string
 		places, sequence int
@@ -203,6 +205,7 @@ func (n *tenants) rest(t *testing.T) {
 // TestQuestionsBesideEndlessRuns checks that a question of another principal waits for no run of one that has all
 // places: neither for places, nor for sequences, nor for the cache.
 func TestQuestionsBesideEndlessRuns(t *testing.T) {
+	testenv.SkipRaced(t)
 	reply := fake.Reply{After: ask("q"), Say: think("x", "a b c d e")}
 	paced := func(int, int) time.Duration { return stepTime }
 	for name, c := range map[string]struct {
@@ -434,6 +437,7 @@ func TestTurnsNeedPlaces(t *testing.T) {
 // TestPausedTextsAreTheSame plays random requests of several principals, some of which leave, on models that are too
 // small for all of them. What is not cut short must be as if it had been alone, and all must end.
 func TestPausedTextsAreTheSame(t *testing.T) {
+	testenv.SkipRaced(t)
 	rounds := uint64(30)
 	if testing.Short() {
 		rounds = 6

@@ -705,6 +705,7 @@ func TestReserveIsNoLink(t *testing.T) {
 // TestEveryByte flips bytes of the database and of the public key. Each flip is refused by name, found by Verify,
 // or changes nothing that is read.
 func TestEveryByte(t *testing.T) {
+	testenv.SkipRaced(t)
 	v := newVictim(t)
 	if _, err := v.write(); err != nil { // which brings the trace that a crash left to its end
 		t.Fatal(err)
@@ -726,6 +727,7 @@ func TestEveryByte(t *testing.T) {
 // TestEveryByteOfTheLog flips bytes of a log that a crash left. What SQLite does not take from it is missing, as a
 // kept head shows.
 func TestEveryByteOfTheLog(t *testing.T) {
+	testenv.SkipRaced(t)
 	v := newVictim(t)
 	s := open(t, v.dir, v.config())
 	stored(t, s, "in the log")

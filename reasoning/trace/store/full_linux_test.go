@@ -40,6 +40,7 @@ func fill(t *testing.T, dir string) {
 
 // TestFullDisk records until a disk is full, then erases, both with the store open and with it opened again.
 func TestFullDisk(t *testing.T) {
+	testenv.SkipRaced(t)
 	if !testenv.Mounts(t) {
 		return
 	}

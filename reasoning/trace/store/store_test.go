@@ -21,6 +21,7 @@ import (
 
 	"runner/reasoning/internal/base64url"
 	"runner/reasoning/trace"
+	"runner/testenv"
 )
 
 var background = context.Background()
@@ -252,6 +253,7 @@ func TestManyAtOnce(t *testing.T) {
 // TestErasedBytesAreGone stores traces with interleaved chunks, erases some, and searches all files for any part of
 // their blobs.
 func TestErasedBytesAreGone(t *testing.T) {
+	testenv.SkipRaced(t)
 	s, dir, reader := fresh(t)
 	rng := rand.New(rand.NewPCG(5, 6))
 	erased, kept := map[trace.ID][]byte{}, map[trace.ID]int{}
@@ -357,6 +359,7 @@ func TestErasedBytesAreGone(t *testing.T) {
 // TestErasedKeysAreGone stores many short traces, whose rows SQLite moves from page to page while it erases others,
 // and searches for their keys.
 func TestErasedKeysAreGone(t *testing.T) {
+	testenv.SkipRaced(t)
 	s, dir, _ := fresh(t)
 	rng := rand.New(rand.NewPCG(8, 9))
 	var ids []trace.ID
@@ -529,6 +532,7 @@ func TestLimits(t *testing.T) {
 }
 
 func TestVerifyFinds(t *testing.T) {
+	testenv.SkipRaced(t)
 	// Each alters a store of six traces. The second was erased. There are two entries for each, then the 13th.
 	for _, tt := range []struct{ name, alter, want string }{
 		{"a byte of a blob", "UPDATE pieces SET data = zeroblob(length(data)) WHERE piece = (SELECT min(piece) FROM pieces)",
@@ -678,6 +682,7 @@ func TestMissingFolder(t *testing.T) {
 
 // TestHugePiece reads a trace with a piece that is larger than any that is written.
 func TestHugePiece(t *testing.T) {
+	testenv.SkipRaced(t)
 	s, _, reader := fresh(t)
 	id := stored(t, s, "one")
 	if _, err := s.db.Exec("UPDATE pieces SET data = zeroblob(100000000) WHERE number = 1"); err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"runner/server/mew/envelope"
+	"runner/testenv"
 )
 
 var plenty = Config{Rate: 1e9, Burst: 1e9, Waiting: 1 << 20, WaitingBytes: 1 << 30}
@@ -507,6 +508,7 @@ func TestRefusalsOfImpossibleIDs(t *testing.T) {
 
 // A refusal is short, however long the message's fields are.
 func TestRefusalsOfLongFields(t *testing.T) {
+	testenv.SkipRaced(t)
 	fields := []string{"kind", "from", "protocol", "ts", "context", "to", "correlation_id", "payload", "id"}
 	for _, field := range fields {
 		for name, letter := range map[string]string{"short": "x", "one that grows": "\u2028"} {

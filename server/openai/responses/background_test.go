@@ -18,6 +18,7 @@ import (
 	"runner/reasoning"
 	"runner/server/wire"
 	"runner/server/wiretest"
+	"runner/testenv"
 )
 
 // until polls a response until it has a status.
@@ -301,6 +302,7 @@ func TestFailure(t *testing.T) {
 // Background runs, abandoned streams and readers of events leave no goroutine, no sequence, and no more memory than
 // the store's limit.
 func TestNothingLeaks(t *testing.T) {
+	testenv.SkipRaced(t)
 	f := start(t, Config{Store: StoreLimits{Responses: 8}}, slowly(200*time.Microsecond))
 	round := func() {
 		done := make(chan struct{})

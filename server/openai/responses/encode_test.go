@@ -126,6 +126,7 @@ func someLogprobs(r *rand.Rand, text string) []reasoning.TokenLogprobs {
 // A stream, folded by the official client's rules, equals the response without streaming. Both contain what the run's
 // events say.
 func TestStreamsFoldToTheResponse(t *testing.T) {
+	testenv.SkipRaced(t)
 	for seed := range uint64(4000) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		run := someRun(r)

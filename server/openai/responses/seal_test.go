@@ -12,6 +12,7 @@ import (
 	"runner/server/internal/contract"
 	"runner/server/wire"
 	"runner/server/wiretest"
+	"runner/testenv"
 )
 
 // calling is a model that calls look when it is asked to, and answers when it has the output.
@@ -184,6 +185,7 @@ func dropped(t *testing.T, name string, f, strict *fixture, request object, code
 // A value that was moved or altered, of another principal, or under an unknown key is dropped with a warning. Under
 // strict it is refused.
 func TestSealedValuesStayInTheirPlace(t *testing.T) {
+	testenv.SkipRaced(t)
 	keys := seal.NewKeyring()
 	f := start(t, Config{Config: wire.Config{Seal: keys}}, fake.Config{}, calling()...)
 	strict := start(t, Config{Config: wire.Config{Seal: keys, StrictSeal: true}}, fake.Config{}, calling()...)
