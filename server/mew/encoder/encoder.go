@@ -28,6 +28,8 @@ type Config struct {
 	// Admit reports whether another message of reasoning may be sent now; nil allows all. A message that is not admitted
 	// is dropped.
 	Admit func() bool
+	// Overflow gets the thoughts that are not admitted, with their contexts; nil means nobody does.
+	Overflow func(context string, step envelope.Step)
 	// Route returns the recipients of a function's call and the function's name there; nil means everyone and the same
 	// name.
 	Route func(function string) (to []string, name string)
@@ -276,7 +278,9 @@ func (e *Encoder) think(path string, step envelope.Step) {
 		return
 	}
 	if e.cfg.Admit != nil && !e.cfg.Admit() {
-		e.dropped++
+		if e.dropped++; e.cfg.Overflow != nil {
+			e.cfg.Overflow(path, step)
+		}
 		return
 	}
 	if e.dropped > 0 {

@@ -86,6 +86,32 @@ type Metadata struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
+// StreamWanted is the payload of a stream/request.
+type StreamWanted struct {
+	// Direction is upload for data of the sender.
+	Direction   string `json:"direction"`
+	Description string `json:"description,omitempty"`
+	ContentType string `json:"content_type,omitempty"`
+	// Target are the participants that get the data; empty means everyone.
+	Target []string `json:"target,omitempty"`
+}
+
+// StreamOpened is the payload of a stream/open, and with a reason of a stream/close.
+type StreamOpened struct {
+	ID string `json:"stream_id"`
+	// Target repeats that of the request, if the space keeps to it.
+	Target []string `json:"target,omitempty"`
+	Reason string   `json:"reason,omitempty"`
+}
+
+// Streamed is what a frame of a stream of reasoning holds. Frames are no envelopes: #STREAM#DATA.
+type Streamed struct {
+	Context string `json:"context"`
+	// Type is thought, whose Value is a [Step].
+	Type  string          `json:"type"`
+	Value json.RawMessage `json:"value"`
+}
+
 // Reason is the payload of a reasoning/cancel and of an mcp/reject.
 type Reason struct {
 	Reason string `json:"reason"`

@@ -31,9 +31,12 @@ func (s *session) answer(a *active) {
 	}
 	tools, routes := s.functions()
 	took, sure := s.p.expect()
+	reason := "error"
+	defer func() { s.finish(a, reason) }()
 	cfg := encoder.Config{
 		From: id, Trigger: a.trigger.ID, Outer: outer, Estimate: took, Confidence: sure, May: s.may, Admit: s.p.admit,
 		Clock: s.p.cfg.Clock, NewID: s.p.cfg.NewID,
+		Overflow: func(context string, step envelope.Step) { s.overflow(a, context, step) },
 		Route: func(function string) ([]string, string) {
 			r, ok := routes[function]
 			if !ok {
@@ -45,6 +48,7 @@ func (s *session) answer(a *active) {
 	with := ""
 	if private {
 		cfg.To, with = []string{a.trigger.From}, a.trigger.From
+		a.to = cfg.To
 	}
 	remembered := false
 	a.remember = func(reply string) {
@@ -61,6 +65,7 @@ func (s *session) answer(a *active) {
 	var by *cancelled
 	switch {
 	case err == nil:
+		reason = "complete"
 		a.remember(reply.Answer)
 		sure = nil
 		if r := reply.Result; r != nil && !private { // nobody else learns of a private answer
@@ -69,15 +74,17 @@ func (s *session) answer(a *active) {
 		s.p.learn(s.p.cfg.Clock().Sub(began), sure)
 		return
 	case errors.As(context.Cause(a.ctx), &by):
-		err = enc.Cancel("cancelled", by.by)
+		reason = "cancelled"
+		err = enc.Cancel(reason, by.by)
 	case errors.Is(context.Cause(a.ctx), errLost):
 		return
 	case a.ctx.Err() != nil:
-		err = enc.Cancel("shutdown", "")
+		reason = "shutdown"
+		err = enc.Cancel(reason, "")
 	default:
 		code := wire.FromError(err, nil).Code
 		s.p.cfg.Logger.Warn("a question could not be answered", "code", code)
-		if err = enc.Cancel("error", ""); err == nil {
+		if err = enc.Cancel(reason, ""); err == nil {
 			s.reply(envelope.Chat, cfg.To, []string{a.trigger.ID}, "",
 				envelope.Answer("This could not be answered: "+code+".", "plain"))
 		}

@@ -18,6 +18,11 @@
 // reasoning while an answer is made enters its next turn, after the question. Everything else waits for the next
 // question.
 //
+// # Streams
+//
+// Thoughts that the limit holds back go through a stream of the space, if the participant may ask for one and the space
+// opens it. Such a stream has the recipients of the answer.
+//
 // # Functions
 //
 // Participants that may send mcp/response are asked for their tools (tools/list). A call is an mcp/request to the

@@ -35,6 +35,9 @@ type line struct {
 	gone chan struct{}
 	once sync.Once
 	n    int
+
+	mu     sync.Mutex
+	frames []string // of streams
 }
 
 func (w *line) Receive(ctx context.Context) ([]byte, error) {
@@ -49,6 +52,12 @@ func (w *line) Receive(ctx context.Context) ([]byte, error) {
 }
 
 func (w *line) Send(_ context.Context, frame []byte) error {
+	if frame[0] == '#' {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.frames = append(w.frames, string(frame))
+		return nil
+	}
 	e, err := envelope.Parse(frame)
 	if err == nil {
 		err = e.Validate()

@@ -20,8 +20,10 @@ type session struct {
 	conn Conn
 	stop context.CancelCauseFunc
 
-	// sending is held while a message is sent, so that a cancelled reasoning sends nothing more.
-	sending sync.Mutex
+	// sending is held while a message is sent, so that a cancelled reasoning sends nothing more. It also guards unopened,
+	// the stream that the space was asked for and has not opened yet.
+	sending  sync.Mutex
+	unopened *stream
 
 	mu           sync.Mutex
 	id, gateway  string
@@ -38,10 +40,14 @@ type session struct {
 // active is the question that is being answered.
 type active struct {
 	trigger *envelope.Envelope
+	// to are the recipients of the answer; empty means everyone.
+	to []string
 	// said is what was said in the space before, and heard what others have said in the context since.
 	said, heard *history
 	// starts are the ids of the reasoning/start messages sent for it. Specialists have their own.
 	starts []string
+	// stream has the thoughts that were held back; nil if none was asked for.
+	stream *stream
 	// over says that generating has ended, so that messages about the end are sent even if it was cancelled.
 	over bool
 	// remember puts the question and its reply into the history, once. It belongs to the goroutine that answers.
@@ -104,11 +110,11 @@ func (s *session) send(e *envelope.Envelope) error {
 	return s.conn.Send(ctx, line)
 }
 
-// reply sends a message of this participant, if it is allowed.
-func (s *session) reply(kind string, to, correlation []string, path string, payload any) {
+// reply sends a message of this participant and returns it, or nil if it is not allowed.
+func (s *session) reply(kind string, to, correlation []string, path string, payload any) *envelope.Envelope {
 	body, err := envelope.Pack(payload)
 	if err != nil {
-		return // never: all payloads can be encoded
+		return nil // never: all payloads can be encoded
 	}
 	s.mu.Lock()
 	e := &envelope.Envelope{
@@ -117,11 +123,13 @@ func (s *session) reply(kind string, to, correlation []string, path string, payl
 	}
 	allowed := s.capabilities.Allow(e)
 	s.mu.Unlock()
-	if allowed {
-		if err := s.send(e); err != nil {
-			s.stop(errLost)
-		}
+	if !allowed {
+		return nil
 	}
+	if err := s.send(e); err != nil {
+		s.stop(errLost)
+	}
+	return e
 }
 
 // may reports whether the participant may send a message.
@@ -142,10 +150,10 @@ func (s *session) handle(frame []byte) {
 	id, gateway := s.id, s.gateway
 	s.mu.Unlock()
 	named, any := e.For(id)
-	switch system := strings.HasPrefix(e.Kind, "system/"); {
+	switch {
 	case e.Kind == envelope.Welcome && (gateway == "" || e.From == gateway && named):
 		s.welcome(&e)
-	case id == "" || e.From == id || any && !named || system != (e.From == gateway):
+	case id == "" || e.From == id || any && !named || !s.genuine(&e):
 		s.p.cfg.Logger.Debug("a message was ignored", "kind", e.Kind)
 	case !s.p.first(&e):
 	case e.Kind == envelope.Presence:
@@ -166,7 +174,26 @@ func (s *session) handle(frame []byte) {
 		s.responded(&e)
 	case e.Kind == envelope.MCPReject:
 		s.rejected(&e)
+	case e.Kind == envelope.StreamOpen:
+		s.opened(&e)
+	case e.Kind == envelope.StreamClose:
+		s.closed(&e)
 	}
+}
+
+// genuine reports whether a message is from the space, if only the space sends messages of its kind, and otherwise from
+// a participant.
+func (s *session) genuine(e *envelope.Envelope) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case strings.HasPrefix(e.Kind, "system/"):
+		return e.From == s.gateway
+	case e.Kind == envelope.StreamOpen, e.Kind == envelope.StreamClose:
+		_, taken := s.others[gatewayName]
+		return e.From == s.gateway || e.From == gatewayName && !taken
+	}
+	return e.From != s.gateway
 }
 
 // hear adds what another participant said to the history, and to the next turn of the answer that it is about.
