@@ -546,6 +546,50 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// TestLimitedInARow: a hub that allows no more requests is asked again after the time that it says, several times in a
+// row, for its answers and for parts of files. There is an end to that, and a wait ends with its context.
+func TestLimitedInARow(t *testing.T) {
+	p := newPlace(t, content(9, 3*chunk), true)
+	limited := hubtest.Fault{Status: 429, Header: http.Header{"Retry-After": {"1"}}}
+	var mu sync.Mutex
+	left, refused := 0, 0
+	p.Fail(func(hubtest.Request) hubtest.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if left == 0 {
+			return hubtest.Fault{}
+		}
+		left--
+		refused++
+		return limited
+	})
+	ask := func() error {
+		_, err := p.client.Repository(t.Context(), p.repo.ID(), "main")
+		return err
+	}
+	get := func() error {
+		return Get(t.Context(), p.client, p.repo, p.commit, p.file, Options{Chunk: chunk, Connections: 1})
+	}
+	for name, try := range map[string]func() error{"an answer": ask, "a part": get} {
+		began := time.Now()
+		left, refused = 2, 0
+		if err := try(); err != nil || refused != 2 || time.Since(began) < 2*time.Second {
+			t.Errorf("%s came after %d refusals and %v: %v", name, refused, time.Since(began), err)
+		}
+	}
+	left, limited.Header = -1, nil
+	refused = 0
+	if e := (*hub.Error)(nil); !errors.As(ask(), &e) || e.Kind != hub.RateLimited || refused != 6 {
+		t.Errorf("%d requests: %v", refused, e)
+	}
+	limited.Header = http.Header{"Retry-After": {"1"}}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := p.client.Repository(ctx, p.repo.ID(), "main"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a wait goes on after its context: %v", err)
+	}
+}
+
 // TestRefusals checks errors that no repetition mends.
 func TestRefusals(t *testing.T) {
 	p := newPlace(t, content(10, 100), true)
