@@ -28,10 +28,8 @@ import (
 // Dir returns the folder of the cache, by the rules of the huggingface_hub library: HF_HUB_CACHE, else
 // HUGGINGFACE_HUB_CACHE, else hub in [Home]. It is empty if none of them is set and the user has no home folder.
 func Dir() string {
-	for _, v := range []string{"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"} {
-		if dir := os.Getenv(v); dir != "" {
-			return expand(dir)
-		}
+	if v := Variable(); v != homeVariable {
+		return expand(os.Getenv(v))
 	}
 	if home := Home(); home != "" {
 		return filepath.Join(home, "hub")
@@ -39,10 +37,22 @@ func Dir() string {
 	return ""
 }
 
+const homeVariable = "HF_HOME"
+
+// Variable returns the variable that moves the cache: the one that names its folder now, or HF_HOME.
+func Variable() string {
+	for _, v := range []string{"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"} {
+		if os.Getenv(v) != "" {
+			return v
+		}
+	}
+	return homeVariable
+}
+
 // Home returns the folder of everything that Hugging Face's tools keep, the user's token among it: HF_HOME, else
 // XDG_CACHE_HOME/huggingface, else ~/.cache/huggingface. It is empty like [Dir].
 func Home() string {
-	if home := os.Getenv("HF_HOME"); home != "" {
+	if home := os.Getenv(homeVariable); home != "" {
 		return expand(home)
 	}
 	if cache := os.Getenv("XDG_CACHE_HOME"); cache != "" {

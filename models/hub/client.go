@@ -18,6 +18,7 @@ import (
 	"time"
 	"unicode"
 
+	"runner/hint"
 	"runner/models/cache"
 )
 
@@ -98,13 +99,14 @@ func tokenText() (text, from string, err error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return "", "", nil
 	}
-	if err != nil {
-		return "", "", fmt.Errorf("the token's file: %w", err)
+	var short []byte
+	if err == nil {
+		defer f.Close()
+		short, err = io.ReadAll(io.LimitReader(f, 4096))
 	}
-	defer f.Close()
-	short, err := io.ReadAll(io.LimitReader(f, 4096))
 	if err != nil {
-		return "", "", fmt.Errorf("the token's file: %w", err)
+		return "", "", &hint.Error{Text: fmt.Sprintf("the token's file: %v", err), Err: err,
+			Advice: "check HF_HOME, the folder with the token, and HF_TOKEN_PATH; or set HF_TOKEN"}
 	}
 	return string(short), file, nil
 }
@@ -141,7 +143,8 @@ func New(c Config) (*Client, error) {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	return &Client{config: c, endpoint: u, transport: &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
+		Proxy:                  proxyFor,
+		OnProxyConnectResponse: refusedByProxy,
 		DialContext:            (&net.Dialer{Timeout: 15 * time.Second}).DialContext,
 		TLSHandshakeTimeout:    15 * time.Second,
 		MaxResponseHeaderBytes: maxHeader,
@@ -301,6 +304,33 @@ func (w *watched) Close() error {
 	return err
 }
 
+// proxyFor returns the proxy for a request. Tests replace it.
+var proxyFor = http.ProxyFromEnvironment
+
+// byProxy is the operation of net/http's errors about the way to a proxy.
+const byProxy = "proxyconnect"
+
+// refusedByProxy is the error of a proxy that answers and opens no connection.
+func refusedByProxy(_ context.Context, _ *url.URL, _ *http.Request, r *http.Response) error {
+	if r.StatusCode == http.StatusOK {
+		return nil
+	}
+	return &net.OpError{Op: byProxy, Err: fmt.Errorf("it answers %d", r.StatusCode)}
+}
+
+// proxyOf returns the proxy that was used for an address and the variable that names it.
+func proxyOf(u *url.URL) (host, variable string) {
+	proxy, err := proxyFor(&http.Request{URL: u})
+	if err != nil || proxy == nil {
+		return "", ""
+	}
+	variable = strings.ToUpper(u.Scheme) + "_PROXY"
+	if lower := strings.ToLower(variable); os.Getenv(variable) == "" && os.Getenv(lower) != "" {
+		variable = lower
+	}
+	return proxy.Host, variable // without user and password
+}
+
 // unreachable says that a request or a body failed on its way. The end of the caller's context stays itself.
 func unreachable(ctx context.Context, name string, u *url.URL, err error) error {
 	if ctx.Err() != nil {
@@ -310,8 +340,15 @@ func unreachable(ctx context.Context, name string, u *url.URL, err error) error 
 	if e := (*url.Error)(nil); errors.As(err, &e) {
 		err = e.Err
 	}
-	return &Error{Kind: Unreachable, Name: name, Detail: fmt.Sprintf("%s cannot be reached (%s)", u.Host, plainCause(err)),
-		Advice: "check the network, and HF_ENDPOINT and HTTPS_PROXY if they are set", Temporary: true, Err: err}
+	unreached := &Error{Kind: Unreachable, Name: name, Temporary: true, Err: err,
+		Detail: fmt.Sprintf("%s cannot be reached (%s)", u.Host, plainCause(err)),
+		Advice: "check the network, and HF_ENDPOINT and HTTPS_PROXY if they are set"}
+	if at := (*net.OpError)(nil); errors.As(err, &at) && at.Op == byProxy {
+		proxy, variable := proxyOf(u)
+		unreached.Detail = fmt.Sprintf("%s cannot be reached by the proxy %s (%s)", u.Host, proxy, plainCause(at.Err))
+		unreached.Advice = fmt.Sprintf("check %s, or list the host in NO_PROXY to go without the proxy", variable)
+	}
+	return unreached
 }
 
 // plainCause says in a few plain words why a connection failed.

@@ -14,8 +14,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"sync"
 
+	"runner/hint"
 	"runner/models/cache"
 	"runner/models/catalog"
 	"runner/models/hub"
@@ -146,6 +148,13 @@ var filesAtOnce = 3
 // If several files fail, the error is that of the first that failed. It is ctx's cause, a [*hub.Error], a
 // [*download.Error], or one of the disk.
 func (p *Plan) Run(ctx context.Context, report func(download.Progress)) (linked bool, err error) {
+	defer func() {
+		// An error of the disk has a path and no advice.
+		if failed := (*fs.PathError)(nil); errors.As(err, &failed) && hint.Of(err) == "" {
+			err = &hint.Error{Text: fmt.Sprintf("the Hugging Face cache %s cannot be used (%v)", p.repo.Cache().Dir(), failed.Err),
+				Advice: hint.Advice(fmt.Sprintf("make the folder writable, or set %s to another one", cache.Variable())), Err: err}
+		}
+	}()
 	if missing := p.Missing(); p.Free >= 0 && missing > p.Free {
 		return false, download.NoRoom(p.ID, missing, p.Free, p.repo.Cache().Dir())
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"runner/hint"
 	"runner/models/cache"
 	"runner/models/catalog"
 	"runner/models/hub"
@@ -77,6 +78,34 @@ func right(t *testing.T, dir string, m hubtest.Repo, want int) {
 	}
 	if n != want {
 		t.Errorf("%d files are in %s", n, dir)
+	}
+}
+
+// TestUnusableCacheIsNamed: an error of the disk has the folder and the variable that moves it.
+func TestUnusableCacheIsNamed(t *testing.T) {
+	h := hubtest.Start(t)
+	h.Add(model())
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range []string{"HF_HOME", "HUGGINGFACE_HUB_CACHE", "HF_HUB_CACHE"} {
+		t.Setenv(set, file)
+		dir := file
+		if set == "HF_HOME" {
+			t.Setenv("HUGGINGFACE_HUB_CACHE", "")
+			t.Setenv("HF_HUB_CACHE", "")
+			dir = filepath.Join(file, "hub")
+		}
+		p, err := pull.NewFilesPlan(t.Context(), client(t, h), cache.Default(), "org/MODEL-gguf", "main", gguf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = p.Run(t.Context(), nil)
+		if err == nil || err.Error() != "the Hugging Face cache "+dir+" cannot be used (not a directory)" ||
+			hint.Of(err) != "make the folder writable, or set "+set+" to another one" {
+			t.Errorf("%s: %v; %s", set, err, hint.Of(err))
+		}
 	}
 }
 
