@@ -66,7 +66,9 @@ type API struct {
 
 	mu     sync.Mutex
 	closed bool
-	open   sync.WaitGroup
+	// open counts the connections, and ended is closed when the space is closed and none is left.
+	open  int
+	ended chan struct{}
 	// connected counts the open connections of each participant.
 	connected map[string]int
 }
@@ -114,7 +116,7 @@ func New(models wire.Models, cfg Config) *API {
 	cfg.Limits.Clock, cfg.Limits.Logger = cfg.Clock, cfg.Logger
 	a := &API{
 		cfg: cfg, space: space.New(cfg.Limits), left: make(chan struct{}), joining: make(chan struct{}, maxJoining),
-		connected: map[string]int{},
+		connected: map[string]int{}, ended: make(chan struct{}),
 	}
 	a.closing, a.stop = context.WithCancel(context.Background())
 	// The operator's defaults decide how much reasoning the space sees.
@@ -186,6 +188,9 @@ func generate(models wire.Models) func(context.Context, generation.Request,
 // Close ends the model's part and all connections. It returns when ctx ends, even if they have not ended.
 func (a *API) Close(ctx context.Context) {
 	a.mu.Lock()
+	if !a.closed && a.open == 0 {
+		close(a.ended)
+	}
 	a.closed = true
 	a.mu.Unlock()
 	a.stop()
@@ -194,14 +199,28 @@ func (a *API) Close(ctx context.Context) {
 	case <-ctx.Done():
 	}
 	a.space.Close()
-	gone := make(chan struct{})
-	go func() {
-		a.open.Wait()
-		close(gone)
-	}()
 	select {
-	case <-gone:
+	case <-a.ended:
 	case <-ctx.Done():
+	}
+}
+
+// enter counts a connection. It reports false if the space is closed.
+func (a *API) enter() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.closed {
+		a.open++
+	}
+	return !a.closed
+}
+
+// leave uncounts a connection that enter counted.
+func (a *API) leave() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.open--; a.closed && a.open == 0 {
+		close(a.ended)
 	}
 }
 
@@ -376,14 +395,11 @@ func (a *API) connect(w http.ResponseWriter, r *http.Request) error {
 	if err == nil && !a.inSpace(r.URL.Query().Get("space")) {
 		err = errNoSpace
 	}
-	a.mu.Lock()
-	if a.closed {
-		err = errClosing
+	if a.enter() {
+		defer a.leave()
 	} else {
-		a.open.Add(1)
-		defer a.open.Done()
+		err = errClosing
 	}
-	a.mu.Unlock()
 	switch {
 	case err != nil:
 		return err

@@ -1,6 +1,7 @@
 package mew_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -1090,6 +1092,28 @@ func TestConnectionsOfOneToken(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("closing a connection makes no room")
 		}
+	}
+}
+
+// TestCloseGivesUp closes a space while a client does not end its connection. Nothing waits for it any longer when the
+// time is over.
+func TestCloseGivesUp(t *testing.T) {
+	s := newSite(t, nil, fake.Config{}, sum)
+	ws, _, err := s.dial(bearer(s.tokens["alice"])) // nothing reads it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ws.CloseNow() }()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.api.Close(ctx)
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	if !bytes.Contains(stacks, []byte("(*API).take")) {
+		t.Error("the connection has ended already")
+	}
+	if bytes.Contains(stacks, []byte("(*API).Close")) {
+		t.Errorf("something still waits:\n%s", stacks)
 	}
 }
 
