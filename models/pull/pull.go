@@ -151,8 +151,9 @@ func (p *Plan) Run(ctx context.Context, report func(download.Progress)) (linked 
 	defer func() {
 		// An error of the disk has a path and no advice.
 		if failed := (*fs.PathError)(nil); errors.As(err, &failed) && hint.Of(err) == "" {
-			err = &hint.Error{Text: fmt.Sprintf("the Hugging Face cache %s cannot be used (%v)", p.repo.Cache().Dir(), failed.Err),
-				Advice: hint.Advice(fmt.Sprintf("make the folder writable, or set %s to another one", cache.Variable())), Err: err}
+			text := fmt.Sprintf("the Hugging Face cache %s cannot be used (%v)", p.repo.Cache().Dir(), failed.Err)
+			advice := fmt.Sprintf("make the folder writable, or set %s to another one", cache.Variable())
+			err = &hint.Error{Text: text, Advice: hint.Advice(advice), Err: err}
 		}
 	}()
 	if missing := p.Missing(); p.Free >= 0 && missing > p.Free {
