@@ -224,6 +224,17 @@ func TestRationale(t *testing.T) {
 	}
 }
 
+// TestAnswerMatchesSchema: the answer has the form of response_schema, whatever the model would say.
+func TestAnswerMatchesSchema(t *testing.T) {
+	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{After: wiretest.Ask("q"), Say: wiretest.Think("", "no")})
+	c, body := s.run(t, input(props(`"response_schema":{"type":"json","schema":{"type":"object",
+		"properties":{"ok":{"type":"boolean"}},"required":["ok"],"additionalProperties":false}}`), user("q")))
+	var v struct{ OK *bool }
+	if err := json.Unmarshal([]byte(c.messages[len(c.messages)-1].content), &v); err != nil || v.OK == nil {
+		t.Errorf("%v: %s", err, body)
+	}
+}
+
 func TestRequestReachesTheRunner(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{Say: ""})
 	s.run(t, input(`,"parentRunId":"before","unknown":{"a":[1]},"resume":[],
@@ -610,6 +621,11 @@ func TestRefused(t *testing.T) {
 		{input(props(`"stop":[""]`), ask), 400, "forwardedProps.stop[0]"}, {input(props(`"tool_choice":"get"`), ask), 400,
 			"forwardedProps.tool_choice"},
 		{input(props(`"tool_choice":"required"`), ask), 400, "forwardedProps.tool_choice"},
+		{input(props(`"response_schema":7`), ask), 400, "forwardedProps.response_schema"},
+		{input(props(`"response_schema":{"type":"xml","schema":{}}`), ask), 400, "forwardedProps.response_schema.type"},
+		{input(props(`"response_schema":{"type":"json"}`), ask), 400, "forwardedProps.response_schema.schema"},
+		{input(props(`"response_schema":{"type":"json","schema":{"$dynamicRef":"#x"}}`), ask), 400,
+			"forwardedProps.response_schema"},
 	} {
 		status, answer := s.post(t, c.body)
 		var e wire.PlainError

@@ -1,6 +1,8 @@
 package agui
 
 import (
+	"encoding/json"
+
 	"runner/generation"
 	"runner/server/internal/contract"
 	"runner/server/wire"
@@ -38,6 +40,8 @@ type ForwardedProps struct {
 	Seed *uint64 `json:"seed" api:"[0..9007199254740991]" sets:"Seed"`
 	// The answer ends before the first of these texts.
 	Stop []string `json:"stop" api:"[..16]string[1..1024]" of:"Stop"`
+	// A JSON Schema for the answer, as in chat completions.
+	ResponseSchema json.RawMessage `json:"response_schema" api:"#AguiResponseSchema" of:"Form"`
 	// Whether the model may or must call a tool. The default is `auto`.
 	ToolChoice  *string `json:"tool_choice" api:"=auto,none,required" of:"ToolChoice"`
 	StrictTools bool    `json:"strict_tools" api:"#AguiStrictTools"`
@@ -95,6 +99,12 @@ func (p *prompt) sampling(props *ForwardedProps) error {
 	}
 	if props.ParallelToolCalls != nil {
 		p.req.SingleCall = !*props.ParallelToolCalls
+	}
+	if wire.Given(props.ResponseSchema) {
+		var err error
+		if p.req.Form, err = contract.ResponseSchema(at("response_schema"), props.ResponseSchema); err != nil {
+			return err
+		}
 	}
 	return wire.SetStops(at("stop"), props.Stop, &p.req.Stop)
 }

@@ -141,36 +141,12 @@ func responseFormat(raw json.RawMessage, path string, req *generation.Request) (
 		wire.Clip(f.Type))
 }
 
-func responseSchema(raw json.RawMessage, path string, req *generation.Request) (form grammar.Source, err error) {
-	var f struct {
-		Type   string          `json:"type"`
-		Schema json.RawMessage `json:"schema"`
-	}
-	if err := wire.Object(path, raw, &f); err != nil {
-		return form, err
-	}
-	if f.Type != "json" {
-		return form, wire.Unsupported(path+".type", "%q is not known here; json is", wire.Clip(f.Type))
-	}
-	return schemaForm(f.Schema, path+".schema", req)
+func responseSchema(raw json.RawMessage, path string, _ *generation.Request) (grammar.Source, error) {
+	return contract.ResponseSchema(path, raw)
 }
 
-func schemaForm(raw json.RawMessage, path string, _ *generation.Request) (form grammar.Source, err error) {
-	if wire.Is(raw, '"') { // vLLM also takes a schema as a string
-		text, err := wire.Text(path, raw)
-		if err != nil {
-			return form, err
-		}
-		raw = json.RawMessage(text)
-		if !json.Valid(raw) {
-			return form, wire.Invalid(path, "the text is not JSON")
-		}
-		return grammar.JSONSchema(raw), nil
-	}
-	if !wire.Is(raw, '{') && !wire.Is(raw, 't') && !wire.Is(raw, 'f') {
-		return form, wire.Invalid(path, "it has to be a JSON Schema")
-	}
-	return grammar.JSONSchema(raw), nil
+func schemaForm(raw json.RawMessage, path string, _ *generation.Request) (grammar.Source, error) {
+	return contract.Schema(path, raw)
 }
 
 func grammarForm(raw json.RawMessage, path string, _ *generation.Request) (grammar.Source, error) {

@@ -46,11 +46,11 @@ var types = map[string]map[string]described{
 		"Forms.source.s":          {asked, "SamplingOptions/properties/structured_outputs"},
 		"responseFormat.f":        {asked, "ResponseFormat"},
 		"responseFormat.s":        {asked, "ResponseFormat/properties/json_schema"},
-		"responseSchema.f":        {asked, "SamplingOptions/properties/response_schema"},
 		"order.addCustom.t":       {elsewhere, "a part of Tool"},
 	},
 	"../internal/contract": {
-		"customFormat": {asked, "CustomFormat"},
+		"ResponseSchema.f": {asked, "SamplingOptions/properties/response_schema"},
+		"customFormat":     {asked, "CustomFormat"},
 	},
 	"../internal/apierror": {},
 	"../openai/responses": {

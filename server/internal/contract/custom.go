@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"runner/chattemplate"
+	"runner/grammar"
 	"runner/grammar/lark"
 	"runner/grammar/regex"
 	"runner/reasoning"
@@ -122,6 +123,40 @@ func SchemaName(path, name string) (string, error) {
 		return "", wire.Invalid(path+".name", chattemplate.NameAdvice)
 	}
 	return name, nil
+}
+
+// ResponseSchema reads response_schema: a JSON Schema for the answer in an object of type json.
+func ResponseSchema(path string, raw json.RawMessage) (form grammar.Source, err error) {
+	var f struct {
+		Type   string          `json:"type"`
+		Schema json.RawMessage `json:"schema"`
+	}
+	if err := wire.Object(path, raw, &f); err != nil {
+		return form, err
+	}
+	if f.Type != "json" {
+		return form, wire.Unsupported(path+".type", "%q is not known here; json is", wire.Clip(f.Type))
+	}
+	return Schema(path+".schema", f.Schema)
+}
+
+// Schema reads a JSON Schema for the answer. It may be a text, as vLLM takes it.
+func Schema(path string, raw json.RawMessage) (form grammar.Source, err error) {
+	if wire.Is(raw, '"') {
+		text, err := wire.Text(path, raw)
+		if err != nil {
+			return form, err
+		}
+		raw = json.RawMessage(text)
+		if !json.Valid(raw) {
+			return form, wire.Invalid(path, "the text is not JSON")
+		}
+		return grammar.JSONSchema(raw), nil
+	}
+	if !wire.Is(raw, '{') && !wire.Is(raw, 't') && !wire.Is(raw, 'f') {
+		return form, wire.Invalid(path, "it has to be a JSON Schema")
+	}
+	return grammar.JSONSchema(raw), nil
 }
 
 // LarkPattern returns the regular expression that a grammar in Lark's language stands for.
