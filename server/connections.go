@@ -2,8 +2,8 @@ package server
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -64,8 +64,10 @@ type connections struct {
 	most, perPeer int
 	proxies       []netip.Prefix
 	tls           bool
-	clock         func() time.Time
-	dropped       *prometheus.CounterVec
+	// plain answers requests without TLS, if tls is set.
+	plain   http.Handler
+	clock   func() time.Time
+	dropped *prometheus.CounterVec
 	// refusals has an item for each connection that is being refused, by a goroutine of refusing.
 	refusals chan struct{}
 	refusing sync.WaitGroup
@@ -85,6 +87,8 @@ type connection struct {
 	busy, begun bool
 	since       time.Time
 	gone        bool
+	// read says that something was read.
+	read bool
 }
 
 func newConnections(l net.Listener, cfg *Config, dropped *prometheus.CounterVec) (*connections, error) {
@@ -248,8 +252,8 @@ func (s *connections) refuse(c net.Conn) {
 		_, err := fmt.Fprintf(c, "HTTP/1.1 503 Service Unavailable\r\n"+
 			"Content-Type: application/json\r\nContent-Length: %d\r\n"+
 			"Retry-After: 1\r\nConnection: close\r\n\r\n%s", len(body), body)
-		if half, ok := c.(interface{ CloseWrite() error }); ok && err == nil && half.CloseWrite() == nil {
-			_, _ = io.Copy(io.Discard, c) // closing a connection with unread data would lose what was written
+		if err == nil {
+			finish(c)
 		}
 	})
 }
@@ -271,6 +275,23 @@ func (s *connections) note(c net.Conn, state http.ConnState) {
 	case http.StateIdle:
 		own.busy, own.since = false, s.clock()
 	}
+}
+
+// errPlain is why a connection ends that came without TLS.
+var errPlain = errors.New("a request without TLS")
+
+// Read implements [net.Conn]. With TLS it answers a request that comes without.
+func (c *connection) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n == 0 || c.read || !c.in.tls {
+		return n, err
+	}
+	c.read = true
+	if method := p[0]; method < 'A' || method > 'Z' { // the numbers of TLS's records are smaller
+		return n, err
+	}
+	c.withoutTLS(p[:n])
+	return 0, errPlain
 }
 
 // Close implements [net.Conn].

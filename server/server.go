@@ -447,6 +447,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if err != nil {
 		return errors.Join(err, l.Close(), s.cfg.Pool.Close())
 	}
+	held.plain = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.unknown(r).ServeHTTP(w, r) })
 	l = held
 	hs := &http.Server{
 		ConnState: held.note,

@@ -64,8 +64,12 @@ func (s *Server) methods(r *http.Request) (allowed []string) {
 	return allowed
 }
 
-// noRoute returns the error for a request without a route: its path does not exist or does not take its method.
+// noRoute returns the error for a request without a route: its path does not exist or does not take its method, or it
+// came without the server's TLS.
 func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) error {
+	if s.cfg.TLS != nil && r.TLS == nil {
+		return wire.Errorf(wire.CodeInvalid, "this port takes HTTPS only; use an address that begins with https://")
+	}
 	if allowed := s.methods(r); len(allowed) > 0 {
 		w.Header().Set("Allow", allow(allowed))
 		e := wire.Errorf(wire.CodeMethod, "this path takes %s", strings.Join(allowed, ", "))

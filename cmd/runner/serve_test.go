@@ -238,6 +238,14 @@ func TestServeWithKeysOverTLS(t *testing.T) {
 			t.Errorf("%s: HTTP/%d", c.path, major)
 		}
 	}
+	for path, shape := range map[string]string{"/v1/chat/completions": `{"error":{"message":"this port takes HTTPS only; `,
+		"/v1/messages": `{"type":"error","error":{"type":"invalid_request_error","message":"this port takes HTTPS only; `,
+		"/api/chat":    `{"error":"this port takes HTTPS only; `} {
+		status, text := send(t, http.MethodPost, strings.Replace(s.url, "https:", "http:", 1)+path, none, "{}")
+		if status != http.StatusBadRequest || !strings.HasPrefix(text, shape) {
+			t.Errorf("%s without TLS: %d %s", path, status, text)
+		}
+	}
 	if log := s.logged(); strings.Contains(log, full) || strings.Contains(log, none) || strings.Contains(log, "17 + 25") ||
 		!strings.Contains(log, "key=none") ||
 		!regexp.MustCompile(`status=401 .*key=""`).MatchString(log) {
