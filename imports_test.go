@@ -115,7 +115,7 @@ var rules = []struct {
 	{"runner/server/wire", []string{"runner/generation", "runner/reasoning", "runner/reasoning/seal",
 		"runner/chattemplate"}},
 	{"runner/server/internal", []string{"runner/generation", "runner/generation/", "runner/reasoning",
-		"runner/reasoning/seal", "runner/chattemplate", "runner/grammar/", "runner/server/wire"}},
+		"runner/reasoning/seal", "runner/chattemplate", "runner/grammar", "runner/grammar/", "runner/server/wire"}},
 	{"runner/server/web/markdown", nil},
 	{"runner/server/pool", []string{"runner/generation", "runner/server/wire"}},
 	{"runner/server/wiretest", []string{"runner/backend/", "runner/chattemplate", "runner/generation", "runner/runner",
