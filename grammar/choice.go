@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"errors"
+	"slices"
 
 	"runner/backend"
 )
@@ -61,6 +62,17 @@ func (c *Choice) Add(m backend.Mask) {
 			m.Set(ch[c.pos])
 		}
 	}
+}
+
+// Len returns how many different tokens continue one of the choices.
+func (c *Choice) Len() int {
+	var next []backend.Token
+	for i, ch := range c.choices {
+		if c.live[i] && c.pos < len(ch) && !slices.Contains(next, ch[c.pos]) {
+			next = append(next, ch[c.pos])
+		}
+	}
+	return len(next)
 }
 
 // Accept advances by t and reports whether t was allowed. If not, nothing changes.

@@ -32,7 +32,8 @@ func (j *job) goesOn() error {
 		j.req.Messages, j.req.Continues = j.req.Messages[:len(j.req.Messages)-1], false
 		return nil
 	case last.Reasoning != "":
-		return generation.BadField("Continues", "leave its reasoning out", "an answer cannot go on from a message with reasoning")
+		return generation.BadField("Continues", "leave its reasoning out",
+			"an answer cannot go on from a message with reasoning")
 	}
 	j.req.Effort = reasoning.EffortNone
 	return nil
@@ -107,7 +108,8 @@ func (b *resumed) push(e reasoning.Event) {
 		}
 	}
 	if !b.over {
-		b.strange = b.strange || e.Kind == reasoning.SegmentDelta || e.Kind != reasoning.Warning && e.Segment != reasoning.Answer
+		b.strange = b.strange || e.Kind == reasoning.SegmentDelta ||
+			e.Kind != reasoning.Warning && e.Segment != reasoning.Answer
 		b.kept = append(b.kept, e)
 		return
 	}

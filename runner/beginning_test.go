@@ -83,7 +83,8 @@ func TestFormsGoOnFromTheBeginning(t *testing.T) {
 		f := start(t, model, Config{})
 		req := goesOn(`{"city": "Par`)
 		req.Form = grammar.JSONSchema([]byte(
-			`{"type":"object","properties":{"city":{"enum":["Paris","Rome"]}},"required":["city"],"additionalProperties":false}`))
+			`{"type":"object","properties":{"city":{"enum":["Paris","Rome"]}},"required":["city"],` +
+				`"additionalProperties":false}`))
 		g := f.must(t, req)
 		g.want(t, reasoning.Answer, `is"}`)
 		if len(g.codes) > 0 {
@@ -139,10 +140,12 @@ func TestWhatCannotGoOnIsRefused(t *testing.T) {
 		"a required call": {set(func(q *generation.Request) {
 			q.Tools, q.ToolChoice = addTool, generation.ToolChoiceRequired
 		}), "ToolChoice"},
-		"a specialist":  {set(func(q *generation.Request) { q.Delegation.Model = true }), "Delegation"},
-		"no assistant":  {set(func(q *generation.Request) { q.Messages = q.Messages[:1] }), "Continues"},
-		"nothing else":  {set(func(q *generation.Request) { q.Messages = q.Messages[1:] }), "Continues"},
-		"pending calls": {set(func(q *generation.Request) { q.Messages[1].ToolCalls = []chattemplate.ToolCall{{Name: "add"}} }), "Messages"},
+		"a specialist": {set(func(q *generation.Request) { q.Delegation.Model = true }), "Delegation"},
+		"no assistant": {set(func(q *generation.Request) { q.Messages = q.Messages[:1] }), "Continues"},
+		"nothing else": {set(func(q *generation.Request) { q.Messages = q.Messages[1:] }), "Continues"},
+		"pending calls": {set(func(q *generation.Request) {
+			q.Messages[1].ToolCalls = []chattemplate.ToolCall{{Name: "add"}}
+		}), "Messages"},
 		"its reasoning": {set(func(q *generation.Request) {
 			q.Messages[1].Reasoning, q.Messages[1].Unseen = "r", chattemplate.UnseenReasoning
 		}), "Continues"},
@@ -166,13 +169,14 @@ func TestAnEmptyBeginningIsNone(t *testing.T) {
 func TestBeginningsAfterHiddenReasoning(t *testing.T) {
 	f := start(t, fake.Config{}, Config{}, fake.Reply{Say: "x"})
 	of := func(see reasoning.Visibility) generation.Request {
-		return generation.Request{Continues: true, Tools: addTool, MaySee: see, MaxTokens: 4, Messages: []chattemplate.Message{
-			{Role: chattemplate.User, Content: "q"},
-			{Role: chattemplate.Assistant, Reasoning: "the secret", Unseen: chattemplate.UnseenReasoning,
-				ToolCalls: []chattemplate.ToolCall{{ID: "1", Name: "add", Arguments: "{}"}}},
-			{Role: chattemplate.ToolRole, ToolCallID: "1", ToolName: "add", Content: "4"},
-			{Role: chattemplate.Assistant, Content: "My reasoning was:"},
-		}}
+		return generation.Request{Continues: true, Tools: addTool, MaySee: see, MaxTokens: 4,
+			Messages: []chattemplate.Message{
+				{Role: chattemplate.User, Content: "q"},
+				{Role: chattemplate.Assistant, Reasoning: "the secret", Unseen: chattemplate.UnseenReasoning,
+					ToolCalls: []chattemplate.ToolCall{{ID: "1", Name: "add", Arguments: "{}"}}},
+				{Role: chattemplate.ToolRole, ToolCallID: "1", ToolName: "add", Content: "4"},
+				{Role: chattemplate.Assistant, Content: "My reasoning was:"},
+			}}
 	}
 	refusedGoingOn(t, f, of(reasoning.VisibilitySummary), "Continues", "a capped caller")
 	refusedGoingOn(t, f, of(reasoning.VisibilityNone), "Continues", "a capped caller")

@@ -307,7 +307,10 @@ func (t *turn) accept(l *lane, out *backend.Output) {
 		t.finish(l, reasoning.FinishLength)
 		return
 	}
-	tok := out.Token
+	tok := t.model.Chosen(out)
+	if tok != out.Token {
+		out = nil // its probability is another token's
+	}
 	st := t.model.State()
 	t.count(&st)
 	if st.Segment == reasoning.Reasoning && t.r.model.Vocab().EndsGeneration(tok) && !t.rescued &&
@@ -373,6 +376,9 @@ func (t *turn) follow(l *lane) {
 		st.Steering = false // markers are only a fallback here, so the text has begun
 	}
 	l.sampling = t.sight.next(&st)
+	if n := t.model.Weighs(); n > 0 && !t.r.model.Capabilities().Paced { // whose probabilities may follow the constraint
+		l.sampling.TopLogprobs = max(l.sampling.TopLogprobs, n)
+	}
 	p := t.sight.partOf(&st)
 	l.unseen = l.origins != nil && (p == partReasoning || p == partHeader)
 	if l.constraint = nil; st.Segment != reasoning.Answer && st.Segment != reasoning.ToolCall {

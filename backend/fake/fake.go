@@ -9,6 +9,7 @@
 package fake
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -27,8 +28,10 @@ type Config struct {
 	// Vocab is the vocabulary; nil means Harmony(). Tokenize takes the longest normal token that matches, so every
 	// byte needs a token of its own.
 	Vocab *backend.Vocab
-	// Script chooses the replies; nil leaves them to the noise.
+	// Script chooses the replies; nil leaves them to the noise. Vote is the bonus for its token's logit; 0 means 50, which
+	// is more than any noise, penalty or usual bias.
 	Script Script
+	Vote   float32
 	// ChatTemplate and Name appear in Info.
 	ChatTemplate, Name string
 
@@ -288,12 +291,12 @@ func (m *Model) next(s *sequence) {
 	}
 	if m.cfg.Script != nil {
 		if t := m.cfg.Script(s.tokens); m.vocab.Valid(t) {
-			m.logits[t] += vote
+			m.logits[t] += cmp.Or(m.cfg.Vote, vote)
 		}
 	}
 }
 
-// vote is the bonus for a script's token: more than any noise, penalty or usual bias.
+// vote is the usual bonus for a script's token.
 const vote = 50
 
 // noise returns a value between -4 and 4, denser around 0, that depends on a history's hash and a token.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 
 	"runner/backend"
 	"runner/chattemplate"
@@ -32,6 +33,9 @@ type Family struct {
 	// end closes a message. turn opens the next one, up to the place where the model writes its header. final is the
 	// rest of the header of an answer.
 	end, turn, final []backend.Token
+
+	names     backend.Mask // see nameTokens
+	namesOnce sync.Once
 }
 
 // Open returns the family of a model with harmony's special tokens. It returns nil for other models, and for a forced

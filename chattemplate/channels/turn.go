@@ -31,6 +31,11 @@ type turn struct {
 	calls  map[string]*grammar.Grammar
 	// strict has what the forms of strict functions were compiled from.
 	strict map[string]grammar.Source
+	// strictly says that the model may only call what is offered. passedOn says that it calls another function, whose
+	// arguments match anything. tails are what follows the name of one, by whether its channel has come.
+	strictly, passedOn bool
+	anything           *grammar.Grammar
+	tails              map[bool]*hold.OneOf
 	// headers are the headers that the model may write. calling takes their place after the reasoning if a call is
 	// required. decisive takes their place after a preamble if the model may not reason: it has an answer and calls.
 	headers, calling, decisive *hold.OneOf
@@ -69,6 +74,12 @@ func (f *Family) Turn(ctx context.Context, cfg family.TurnConfig) (family.Turn, 
 	}
 	if t.headers, err = t.listHeaders(true, true); err != nil {
 		return nil, err
+	}
+	t.strictly = !t.owed.Offered || t.owed.Call || t.owed.Report || len(t.strict) > 0
+	if !t.strictly {
+		if err := t.holdTails(); err != nil {
+			return nil, err
+		}
 	}
 	if t.owed.Call {
 		if t.calling, err = t.listHeaders(false, false); err != nil {
@@ -110,6 +121,7 @@ func (t *turn) holdArguments(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	t.anything = object
 	t.calls = make(map[string]*grammar.Grammar, len(tools))
 	t.strict = map[string]grammar.Source{}
 	left := maxPlainBytes
@@ -316,6 +328,10 @@ func (t *turn) enter(st *reader.State) {
 		if form == nil {
 			form, arguments = t.calls[t.called(st)], t.strict[t.called(st)]
 		}
+		if form == nil && t.passedOn {
+			form = t.anything
+		}
+		t.passedOn = false
 	}
 	f := hold.Form{Ends: ends, Arguments: arguments}
 	if st.Place == reader.PlaceAnswer && t.marked {

@@ -151,6 +151,11 @@ type Turn interface {
 	Begin(cfg reader.Config) error
 	// Force takes a token that the caller inserts into the turn. The token is read, but no constraint applies to it.
 	Force(t backend.Token)
+	// Weighs returns how many of the most likely tokens Chosen needs to see with the next token (backend.Output.Top).
+	Weighs() int
+	// Chosen returns the token that comes next: the sampled one, or another that the model likes much better and that
+	// the constraint did not allow. The constraint is changed then. Without Top it is the sampled one.
+	Chosen(out *backend.Output) backend.Token
 	// Hold returns the constraint on the next token; nil allows every token. It is valid until the next token.
 	Hold() hold.Hold
 	// Jumps returns a number that changes whenever the constraint changes in another way than by Accept with the token

@@ -20,6 +20,12 @@ type Progress struct {
 // Push implements reader.Reader.
 func (p *Progress) Push(t backend.Token) { p.PushOutput(t, nil) }
 
+// Weighs implements Turn. Nothing is weighed.
+func (p *Progress) Weighs() int { return 0 }
+
+// Chosen implements Turn. It returns the sampled token.
+func (p *Progress) Chosen(out *backend.Output) backend.Token { return out.Token }
+
 // PushOutput implements reader.Reader.
 func (p *Progress) PushOutput(t backend.Token, out *backend.Output) {
 	if p.Accept(t); p.Place == reader.PlaceAnswer && p.Answers() {

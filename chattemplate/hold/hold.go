@@ -38,6 +38,9 @@ func NewOneOf(sequences ...[]backend.Token) (*OneOf, error) {
 	return &OneOf{choice}, err
 }
 
+// Len returns how many tokens may come next.
+func (o *OneOf) Len() int { return o.choice.Len() }
+
 // Reset goes back to the start.
 func (o *OneOf) Reset() { o.choice.Reset() }
 

@@ -29,6 +29,8 @@ const (
 	CodeUnknownRecipient = "unknown_recipient"
 	// CodeUnknownFunction: a call names a function that the request does not have.
 	CodeUnknownFunction = "unknown_function"
+	// CodeFunctionHeld: the model meant a function that is not offered. It was held to one that is.
+	CodeFunctionHeld = "function_held"
 	// CodeRecipientInFinal: a call came on the final channel.
 	CodeRecipientInFinal = "recipient_in_final"
 	// CodeCallWithoutRecipient: <|call|> ended a message without a recipient.
@@ -74,6 +76,7 @@ var messages = map[string]string{
 	CodeForeignRole:          "the model wrote a message in someone else's name; it was taken as reasoning",
 	CodeUnknownRecipient:     "a message is addressed to no function; the address was ignored",
 	CodeUnknownFunction:      "a call names a function that the request does not have",
+	CodeFunctionHeld:         "the model meant a function that the request does not have; it was held to one that it has",
 	CodeRecipientInFinal:     "a call came on the final channel",
 	CodeCallWithoutRecipient: "a message ended as a call but is addressed to no function",
 	CodeStrayControl:         "a control token out of place was left out",

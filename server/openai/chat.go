@@ -206,7 +206,8 @@ func (b *ChatRequest) refused() error {
 		}
 	}
 	if b.AddGenerationPrompt != nil && *b.AddGenerationPrompt == b.ContinueFinalMessage {
-		return wire.Invalid("add_generation_prompt", "it must be true for a new message, and false with continue_final_message")
+		return wire.Invalid("add_generation_prompt",
+			"it must be true for a new message, and false with continue_final_message")
 	}
 	return nil
 }

@@ -30,8 +30,8 @@ type CompletionRequest struct {
 	PromptLogprobs *int64 `json:"prompt_logprobs" api:"[0..20]"`
 	// Refused unless it equals `n`.
 	BestOf *int64 `json:"best_of"`
-	// The text after the gap that the model fills in, if its vocabulary has tokens for that. The prompt, which must be text,
-	// is what comes before the gap. Empty means no gap.
+	// The text after the gap that the model fills in, if its vocabulary has tokens for that. The prompt, which must be
+	// text, is what comes before the gap. Empty means no gap.
 	Suffix string `json:"suffix"`
 
 	Reasoning         json.RawMessage `json:"reasoning" api:"#NotForPrompts" refuse:"use /v1/chat/completions"`

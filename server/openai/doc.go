@@ -11,8 +11,8 @@
 //   - Ignored, because they would not change the answer: user, metadata, service_tier, prompt_cache_key,
 //     prompt_cache_retention, safety_identifier, prediction, cache_prompt, and others that [wire.Unread] lists.
 //   - Refused with their path: images, audio and files in messages, modalities and audio, web_search_options,
-//     reasoning_encrypt on a server without a trace store, best_of other than n, a suffix for a model without tokens for
-//     gaps, and more dimensions than the model has.
+//     reasoning_encrypt on a server without a trace store, best_of other than n, a suffix for a model without tokens
+//     for gaps, and more dimensions than the model has.
 //   - Ignored with a warning in the answer: tools of unknown types, verbosity, store, mirostat, unknown fields, and
 //     ignore_eos and echo in a chat.
 //

@@ -124,7 +124,8 @@ func start(t testing.TB, o options) *site {
 		c.Name = name
 		if name == "code" {
 			c.Vocab = fake.Code()
-			c.ChatTemplate, c.Script = fake.ThinkTemplate, fake.Replies(c.Vocab, fake.Reply{After: "<|fim_middle|>", Say: "x<|endoftext|>"})
+			c.ChatTemplate = fake.ThinkTemplate
+			c.Script = fake.Replies(c.Vocab, fake.Reply{After: "<|fim_middle|>", Say: "x<|endoftext|>"})
 		}
 		if name == "broken" {
 			c.Fail = func(step int, _ []backend.Input) error {
