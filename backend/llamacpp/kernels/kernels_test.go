@@ -11,13 +11,18 @@ import (
 	"golang.org/x/sys/cpu"
 
 	"runner/backend/llamacpp/kernels/kernelstest"
+	"runner/testenv"
 )
 
-// TestKernelsSanitized also checks that all kernels give the same products of quantized weights, to the bit, and that
-// those for arm64 give the same results as those for AVX2. A check without a result is a failure, unless Go also finds
-// that the processor lacks what the least of the kernels need.
-func TestKernelsSanitized(t *testing.T) {
-	out := kernelCheck(t, sanitized("address,undefined"))
+// TestKernels also checks that all kernels give the same products of quantized weights, to the bit, and that those for
+// arm64 give the same results as those for AVX2. A check without a result is a failure, unless Go also finds that the
+// processor lacks what the least of the kernels need. RUNNER_LONG=1 compiles with sanitizers, which takes minutes.
+func TestKernels(t *testing.T) {
+	flags := quickFlags
+	if testenv.Long() {
+		flags = sanitized("address,undefined")
+	}
+	out := kernelCheck(t, flags)
 	switch x86 := &cpu.X86; {
 	case out != "":
 	case runtime.GOARCH != "amd64":
@@ -69,7 +74,11 @@ func checkOnArm64(t *testing.T, digest string) {
 			t.Fatalf("%s runs the kernels %q instead of %q", c.processor, got, want)
 		}
 	}
-	for processor, instructions := range map[string]string{"max": "NEON I8MM", "neoverse-n1": "NEON DotProd"} {
+	processors := map[string]string{"max": "NEON I8MM"}
+	if testenv.Long() {
+		processors["neoverse-n1"] = "NEON DotProd"
+	}
+	for processor, instructions := range processors {
 		if got, want := output(t, qemu, "-cpu", processor, binary, instructions), instructions+": "+digest; got != want {
 			t.Errorf("%s gives %q instead of %q", processor, got, want)
 		}
