@@ -15,6 +15,7 @@ import (
 // shared libraries, in a process of its own. The weights are the bundled ones as F32, because the engine's kernels for
 // other formats round activations by what else is in the batch.
 func TestFolderDemoConformance(t *testing.T) {
+	testenv.NeedLong(t, "it takes a minute, and TestFolderConformance runs the suite on smaller models")
 	e := isolatedEngine()
 	e.Program.Env = append(e.Program.Env, folderVariable+"="+testenv.EngineFolder(t))
 	path := exactDemo(t)

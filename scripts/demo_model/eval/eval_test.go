@@ -63,14 +63,14 @@ func TestBundledModelHoldsItsBars(t *testing.T) {
 		e.questions = parsed(t, draw(t, 21, e.count))
 	} else {
 		for _, name := range names() {
-			n := 20
+			n := 10
 			switch name {
 			case "arithmetic":
-				n = 160
-			case "identity", "near":
-				n = 40
-			case "tools", "rationale":
 				n = 80
+			case "identity", "near":
+				n = 20
+			case "tools", "rationale":
+				n = 40
 			}
 			e.questions = append(e.questions, spread((&evaluation{questions: drawn(t)}).of(name), n)...)
 		}
