@@ -50,33 +50,50 @@ func Normalize(c Conversation) (*Conversation, error) {
 			return nil, ToolError(i, NameAdvice, errors.New("its name is not valid"))
 		}
 	}
+	orphans := c.Orphans()
 	c.Messages = append([]Message(nil), c.Messages...)
 	for i := range c.Messages {
+		if slices.Contains(orphans, i) {
+			continue
+		}
 		if err := normalizeMessage(c.Messages, i); err != nil {
 			return nil, err
 		}
+	}
+	for _, i := range slices.Backward(orphans) {
+		c.Messages = slices.Delete(c.Messages, i, i+1)
 	}
 	orderResults(c.Messages)
 	return &c, nil
 }
 
-// orderResults puts the results of a message's calls in the order of the calls. Most templates show no ids, so the
-// model would take the result of one call for another's.
+// orderResults puts the results of a message's calls behind it, in the order of the calls. Most templates show no ids,
+// so the model would take the result of one call for another's. Messages of others that came in between follow.
 func orderResults(msgs []Message) {
 	for i := range msgs {
 		calls, results := msgs[i].ToolCalls, msgs[i+1:]
-		if n := slices.IndexFunc(results, func(m Message) bool { return m.Role != ToolRole }); n >= 0 {
-			results = results[:n]
-		}
-		if len(calls) < 2 || slices.ContainsFunc(results, func(m Message) bool { return m.ToolCallID == "" }) {
+		if len(calls) == 0 {
 			continue
+		}
+		if n := slices.IndexFunc(results, func(m Message) bool { return m.Role == Assistant }); n >= 0 {
+			results = results[:n]
 		}
 		places := make(map[string]int, len(calls)) // negative, so that a result of no call comes last
 		for i, c := range calls {
 			places[c.ID] = i - len(calls)
 		}
+		nameless := func(m Message) bool { return m.Role == ToolRole && m.ToolCallID == "" }
+		given := len(calls) > 1 && !slices.ContainsFunc(results, nameless)
 		slices.SortStableFunc(results, func(a, b Message) int {
-			return cmp.Compare(places[a.ToolCallID], places[b.ToolCallID])
+			switch is, other := a.Role == ToolRole, b.Role == ToolRole; {
+			case is && !other:
+				return -1
+			case other && !is:
+				return 1
+			case is && given:
+				return cmp.Compare(places[a.ToolCallID], places[b.ToolCallID])
+			}
+			return 0
 		})
 	}
 }
@@ -126,6 +143,22 @@ func normalizeMessage(msgs []Message, i int) error {
 		}
 	}
 	return nil
+}
+
+// Orphans returns the indexes of results whose call is not in the conversation, before others speak. Clients that
+// forget the beginning of a long conversation leave them behind. They are left out: few templates take them.
+func (c *Conversation) Orphans() (of []int) {
+	last := len(c.Messages) - 1
+	for last >= 0 && c.Messages[last].Role == ToolRole {
+		last--
+	}
+	for i := range max(0, last) {
+		m := &c.Messages[i]
+		if m.Role == ToolRole && m.ToolName+m.Name == "" && calledTool(c.Messages[:i], m.ToolCallID) == "" {
+			of = append(of, i)
+		}
+	}
+	return of
 }
 
 // calledTool returns the function of the latest call with an id. Results without an id answer the calls of the latest

@@ -42,6 +42,8 @@ type traits struct {
 	tools, calls bool
 	// objectArguments: a call's arguments are an object, not a string with JSON.
 	objectArguments bool
+	// textArguments: text that is no object is accepted as arguments, too.
+	textArguments bool
 	// noneContent: the content of a message that has only calls is None.
 	noneContent bool
 	// listedTools: without tools the template needs an empty list, because it loops over it.
@@ -100,6 +102,10 @@ func (j *Template) probeTraits() traits {
 			if try.ids == givenIDs {
 				try.ids = j.probeIDs(try, call(probeID))
 			}
+			text := call(probeID)
+			text[1].ToolCalls[0].Arguments = ProbeValue
+			try.textArguments = true
+			try.textArguments = shows(try, ProbeValue, tools, text...)
 			return try
 		}
 	}

@@ -175,16 +175,52 @@ func (j *Template) add(msgs []Message, m Message) []Message {
 	if told {
 		m.Role, m.Content = User, "<system>\n"+m.Content+"\n</system>"
 	}
-	if n := len(msgs); n > 0 && m.Role == User && !j.traits.usersInRow {
-		// After a result, such a template takes only the assistant's next message.
-		if last := &msgs[n-1]; last.Role == User || told && last.Role == ToolRole {
-			last.Content += "\n\n" + m.Content
-			last.Unseen |= m.Unseen
-			return msgs
+	if j.traits.usersInRow {
+		return append(msgs, m)
+	}
+	return inTurns(msgs, m, told, j.traits.calls)
+}
+
+// inTurns adds a message for a template that takes the user and the assistant in turns. Calls and results come before
+// the assistant's text if the template has a place for them, and else are text. told says that the message was a system
+// prompt.
+func inTurns(msgs []Message, m Message, told, places bool) []Message {
+	switch {
+	case !places && m.Role == ToolRole:
+		m.Role, m.Content = User, "<result>\n"+m.Content+"\n</result>"
+	case !places && len(m.ToolCalls) > 0:
+		if m.Content = m.Preamble + callsText(m.ToolCalls); m.Unseen&UnseenCalls != 0 {
+			m.Unseen |= UnseenText
 		}
+		m.Preamble, m.ToolCalls = "", nil
+	case m.Role == Assistant && len(m.ToolCalls) == 0 && m.Content+m.Preamble == "":
+		m.Content = nothingSaid
+	}
+	if len(msgs) == 0 && m.Role == Assistant {
+		msgs = append(msgs, Message{Role: User, Content: nothingSaid})
+	}
+	if len(msgs) == 0 {
+		return append(msgs, m)
+	}
+	last := &msgs[len(msgs)-1]
+	calls := last.Role == ToolRole || len(last.ToolCalls) > 0
+	switch {
+	case m.Role == User && (last.Role == User || told && last.Role == ToolRole),
+		m.Role == Assistant && last.Role == Assistant && !calls && len(m.ToolCalls) == 0:
+		last.Content += "\n\n" + m.Content
+		last.Unseen |= m.Unseen
+		return msgs
+	case m.Role == User && calls:
+		msgs = append(msgs, Message{Role: Assistant, Content: nothingSaid})
+	case m.Role == Assistant && last.Role == Assistant && !calls: // the text before its calls
+		m.Preamble, m.Unseen = strings.TrimSpace(last.Content+"\n\n"+m.Preamble), m.Unseen|last.Unseen
+		msgs = msgs[:len(msgs)-1]
 	}
 	return append(msgs, m)
 }
+
+// nothingSaid is the text of a turn without one, where a template demands it.
+const nothingSaid = "…"
 
 // withPrompt puts a system prompt before the messages, or into the first one.
 func withPrompt(msgs []Message, prompt string, systemRole bool) []Message {
@@ -260,14 +296,26 @@ func (j *Template) content(text string, from jinja.Origin, calls bool) jinja.Val
 	return value
 }
 
-// arguments returns a call's arguments as an object if the template accepts one and they are one, and else as text.
+// arguments returns a call's arguments in the type that the template accepts. Arguments that are no object, such as
+// those of a call that was cut, become the only member of one where a template takes nothing else.
 func (j *Template) arguments(text string, from jinja.Origin) jinja.Value {
-	if j.traits.objectArguments && strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") {
+	value := jinja.String(jinja.NewText(text, from))
+	if !j.traits.objectArguments {
+		return value
+	}
+	given := strings.TrimLeft(text, " \t\r\n")
+	if strings.HasPrefix(given, "{") {
 		if v, err := jinja.FromJSON([]byte(text), from); err == nil {
 			return v
 		}
 	}
-	return jinja.String(jinja.NewText(text, from))
+	switch {
+	case j.traits.textArguments:
+		return value
+	case given == "" || given == "null":
+		return jinja.Dict(jinja.Trusted)
+	}
+	return jinja.Dict(jinja.Trusted, jinja.Entry{Key: "arguments", Value: value})
 }
 
 // callsText writes calls as text, for templates that have no place for them.

@@ -20,6 +20,9 @@ const CodePlainReasoning = "plain_reasoning_dropped"
 // because the model's template takes one at the start only.
 const CodePromptMoved = "system_prompt_moved"
 
+// CodeResultDropped warns that results of calls were left out, because their calls are not in the conversation.
+const CodeResultDropped = "result_dropped"
+
 // CodeSamplingWithheld warns that bias and penalties do not act on all of the output that the caller sees.
 const CodeSamplingWithheld = "sampling_withheld"
 

@@ -19,6 +19,12 @@ func (j *job) goesOn() error {
 		return nil
 	}
 	switch last := lastOf(j.req.Messages); {
+	case last != nil && last.Role == chattemplate.Assistant && last.Reasoning != "":
+		// It is of another turn, and this one has begun without it.
+		j.forgot = true
+		j.req.Messages = slices.Clone(j.req.Messages)
+		lastOf(j.req.Messages).Reasoning = ""
+		return j.goesOn()
 	case j.loop != nil:
 		return generation.BadField("Delegation", "leave it out, or end with a message of the user",
 			"a specialist cannot reason before an answer that has begun")
@@ -28,12 +34,9 @@ func (j *job) goesOn() error {
 	case len(j.req.Messages) < 2 || last.Role != chattemplate.Assistant:
 		return generation.BadField("Continues", "end with a message of the assistant after another one",
 			"there is no message that an answer can go on from")
-	case last.Content == "" && len(last.ToolCalls) == 0 && last.Reasoning == "": // nothing has begun
+	case last.Content == "" && len(last.ToolCalls) == 0: // nothing has begun
 		j.req.Messages, j.req.Continues = j.req.Messages[:len(j.req.Messages)-1], false
 		return nil
-	case last.Reasoning != "":
-		return generation.BadField("Continues", "leave its reasoning out",
-			"an answer cannot go on from a message with reasoning")
 	}
 	j.req.Effort = reasoning.EffortNone
 	return nil

@@ -10,6 +10,7 @@ import (
 	"runner/backend/fake"
 	"runner/chattemplate"
 	"runner/generation"
+	"runner/generation/delegation"
 	"runner/grammar"
 	"runner/reasoning"
 )
@@ -140,17 +141,33 @@ func TestWhatCannotGoOnIsRefused(t *testing.T) {
 		"a required call": {set(func(q *generation.Request) {
 			q.Tools, q.ToolChoice = addTool, generation.ToolChoiceRequired
 		}), "ToolChoice"},
-		"a specialist": {set(func(q *generation.Request) { q.Delegation.Model = true }), "Delegation"},
+		"a specialist": {set(func(q *generation.Request) {
+			q.Delegation.Specialist = &delegation.Delegate{Prompt: "p"}
+		}), "Delegation"},
 		"no assistant": {set(func(q *generation.Request) { q.Messages = q.Messages[:1] }), "Continues"},
 		"nothing else": {set(func(q *generation.Request) { q.Messages = q.Messages[1:] }), "Continues"},
 		"pending calls": {set(func(q *generation.Request) {
 			q.Messages[1].ToolCalls = []chattemplate.ToolCall{{Name: "add"}}
 		}), "Messages"},
-		"its reasoning": {set(func(q *generation.Request) {
-			q.Messages[1].Reasoning, q.Messages[1].Unseen = "r", chattemplate.UnseenReasoning
-		}), "Continues"},
 	} {
 		refusedGoingOn(t, f, c.req, c.field, name)
+	}
+}
+
+// The reasoning of the last message is of another turn: it is left out with a warning. That the model may delegate
+// changes nothing.
+func TestTheReasoningOfABeginningIsLeftOut(t *testing.T) {
+	f := start(t, fake.Config{}, Config{}, fake.Reply{After: finalTag + "The answer", Say: " is 4.<|return|>"})
+	req := goesOn("The answer")
+	req.Messages[1].Reasoning, req.Messages[1].Unseen = "the secret", chattemplate.UnseenReasoning
+	req.Delegation.Model = true
+	g := f.must(t, req)
+	g.want(t, reasoning.Answer, " is 4.")
+	if !slices.Contains(g.codes, generation.CodePlainReasoning) {
+		t.Errorf("warnings %v", g.codes)
+	}
+	if p, err := f.Prompt(t.Context(), "", req); err != nil || strings.Contains(p.Text, "secret") {
+		t.Errorf("the prompt is %q, %v", p.Text, err)
 	}
 }
 

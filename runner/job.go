@@ -52,6 +52,8 @@ type job struct {
 	name   string
 	random uint64
 	plain  int
+	// forgot says that the message that the answer goes on from had reasoning, which was left out.
+	forgot bool
 	// turns counts the turns that were driven. asked is when the first one was asked for.
 	turns int
 	// planned is a turn that was only planned; nil if there is none, or once its plan serves another turn.
@@ -70,7 +72,10 @@ type job struct {
 func (r *Runner) newJob(ctx context.Context, req generation.Request, o generation.Observer) *job {
 	j := &job{r: r, ctx: ctx, cancel: func() {}, req: req, observer: o, principal: req.Principal,
 		name: fmt.Sprint("run ", r.runs.Add(1))}
-	if j.loop, _ = generation.LoopOf(&req, r.cfg.Loops); j.loop != nil { // check returns the error
+	if req.Continues { // an answer that has begun cannot be handed to a specialist
+		j.req.Delegation.Model = false
+	}
+	if j.loop, _ = generation.LoopOf(&j.req, r.cfg.Loops); j.loop != nil { // check returns the error
 		j.random = r.cfg.Seed()
 	}
 	j.accounts = ledger{tell: o.Account, over: j.loop == nil}
@@ -112,7 +117,7 @@ func (j *job) check() error {
 func (j *job) weighPlain() {
 	hidden, pending := capped(j.req.MaySee, j.req.Visibility), true
 	for i, m := range slices.Backward(j.req.Messages) {
-		pending = pending && (m.Role == chattemplate.ToolRole || len(m.ToolCalls) > 0)
+		pending = pending && (m.Role == chattemplate.ToolRole || chattemplate.IsPrompt(m.Role) || len(m.ToolCalls) > 0)
 		if m.Reasoning == "" || m.Unseen&chattemplate.UnseenReasoning != 0 || !hidden && (pending || j.req.KeepReasoning) {
 			continue
 		}

@@ -23,6 +23,7 @@ func TestPlainReasoningCountsWhileCallsArePending(t *testing.T) {
 	}{
 		"pending":         {[]chattemplate.Message{u, a, u, c, r}, "---rr"},
 		"two in a row":    {[]chattemplate.Message{u, c, r, c, r}, "-rrrr"},
+		"a reminder":      {[]chattemplate.Message{u, c, r, said(chattemplate.Developer, 0)}, "-rrr"},
 		"answered":        {[]chattemplate.Message{u, c, r, a}, "----"},
 		"gone on from":    {[]chattemplate.Message{u, c, r, u}, "----"},
 		"earlier and now": {[]chattemplate.Message{u, c, r, a, u, c}, "-----r"},

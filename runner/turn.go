@@ -256,6 +256,14 @@ func (t *turn) begin() {
 		t.warn(generation.CodePromptMoved,
 			"a system prompt after the user's first message is shown as the user's, because the model takes one at the start")
 	}
+	if n := len(t.conv.Orphans()); n > 0 && t.job.turns == 1 {
+		t.warn(generation.CodeResultDropped,
+			fmt.Sprintf("%d results were left out, because their calls are not in the conversation", n))
+	}
+	if t.job.forgot {
+		t.warn(generation.CodePlainReasoning,
+			"the reasoning of the last message was left out, because the answer goes on from its text")
+	}
 	if t.sight.withholds(&t.req.Sampling) {
 		t.warn(generation.CodeSamplingWithheld,
 			"bias and penalties do not act on text that may contain hidden reasons for calls")

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"runner/backend/fake"
+	"runner/chattemplate"
 	"runner/reasoning"
 	"runner/server/wiretest"
 )
@@ -150,6 +152,33 @@ func TestNothingInAHistoryIsRefused(t *testing.T) {
 		w := fmt.Sprint(m["warnings"])
 		if strings.Count(w, c.code) != 1 || !strings.Contains(s.Prompt(t), c.note) {
 			t.Errorf("%s: warnings %s, prompt %q", name, w, s.Prompt(t))
+		}
+	}
+}
+
+// Tools that no search can find are known from the start.
+func TestDeferredToolsWithoutASearchAreKnown(t *testing.T) {
+	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{Say: ""})
+	later := `{"name":"sum","defer_loading":true,"input_schema":{"type":"object"}}`
+	own := `{"name":"find","input_schema":{"type":"object"}}`
+	hosted := `{"type":"tool_search_tool_regex_20251119","name":"tool_search_tool_regex"}`
+	called := `{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"sum","input":{}}]}`
+	result := user(`[{"type":"tool_result","tool_use_id":"c1","content":"4"}]`)
+	both := `,"tools":[` + own + `,` + later + `]`
+	for name, c := range map[string]struct {
+		body  string
+		known bool
+	}{
+		"alone":         {conversation(`,"tools":[`+later+`]`, user(`"go"`)), true},
+		"hosted search": {conversation(`,"tools":[`+own+`,`+hosted+`,`+later+`]`, user(`"go"`)), true},
+		"named":         {conversation(both+`,"tool_choice":{"type":"tool","name":"sum"}`, user(`"go"`)), true},
+		"called before": {conversation(both, user(`"go"`), called, result), true},
+		"own search":    {conversation(both, user(`"go"`)), false},
+	} {
+		s.message(t, c.body)
+		is := func(t chattemplate.Tool) bool { return t.Name == "sum" }
+		if known := slices.ContainsFunc(s.Last().Tools, is); known != c.known {
+			t.Errorf("%s: known %v", name, known)
 		}
 	}
 }

@@ -136,8 +136,32 @@ func (p *prompt) history(body *MessagesRequest) error {
 			return err
 		}
 	}
-	p.req.Tools = slices.DeleteFunc(p.req.Tools, func(t chattemplate.Tool) bool { return t.Told && !p.found[t.Name] })
+	p.reveal()
 	return nil
+}
+
+// reveal leaves out the tools that a search has not found yet. Where no search can find them, all are known: without
+// another tool, and with a search of Anthropic's own, which this server does not have.
+func (p *prompt) reveal() {
+	known := map[string]bool{p.req.ToolName: true}
+	for _, m := range p.req.Messages {
+		for _, c := range m.ToolCalls {
+			known[c.Name] = true
+		}
+	}
+	searches := !p.hostedSearch && slices.ContainsFunc(p.req.Tools, func(t chattemplate.Tool) bool { return !t.Told })
+	var kept []chattemplate.Tool
+	for _, t := range p.req.Tools {
+		switch {
+		case !t.Told || p.found[t.Name]:
+		case searches && !known[t.Name]:
+			continue
+		default:
+			t.Told = false // no message describes it
+		}
+		kept = append(kept, t)
+	}
+	p.req.Tools = kept
 }
 
 func readTurns(messages []json.RawMessage) ([]turn, error) {

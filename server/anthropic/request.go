@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"encoding/json"
+	"strings"
 
 	"runner/chattemplate"
 	"runner/generation"
@@ -142,6 +143,8 @@ type prompt struct {
 	eager map[string]bool
 	// found names the tools that results refer to.
 	found map[string]bool
+	// hostedSearch says that the request has a search for tools that Anthropic's server carries out.
+	hostedSearch bool
 	// values are the sealed values in the conversation. turn is the turn of the reply; it is set when the model is known.
 	values []contract.Carried
 	turn   *seal.Turn
@@ -239,6 +242,7 @@ func (p *prompt) output(body *MessagesRequest) error {
 func (p *prompt) tools(body *MessagesRequest) error {
 	return wire.Each("tools", body.Tools, func(path string, t *Tool) error {
 		if t.Type != "" && t.Type != "custom" && !t.define() {
+			p.hostedSearch = p.hostedSearch || strings.HasPrefix(t.Type, "tool_search_tool")
 			p.warnings.Add("unknown_tool_type", path+" was left out: tools of this type are not known here")
 			return nil
 		}

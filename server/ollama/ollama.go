@@ -105,8 +105,9 @@ type ErrorResponse struct {
 
 // fields are this format's names of the fields of [generation.Request].
 var fields = wire.Names[Options]("options.", map[string]string{
-	"Messages": "messages", "Continues": "messages", "Prompt": "prompt", "Tools": "tools", "Form": "format", "ResponseFormat": "format",
-	"Visibility": "think", "Effort": "think", "Sampling": "options",
+	"Messages": "messages", "Continues": "messages", "Prompt": "prompt", "Tools": "tools", "Form": "format",
+	"ResponseFormat": "format",
+	"Visibility":     "think", "Effort": "think", "Sampling": "options",
 })
 
 // wireError converts an error of any kind. For a prompt that is too long it has Ollama's words.
