@@ -207,16 +207,25 @@ func inTurns(msgs []Message, m Message, told, places bool) []Message {
 	switch {
 	case m.Role == User && (last.Role == User || told && last.Role == ToolRole),
 		m.Role == Assistant && last.Role == Assistant && !calls && len(m.ToolCalls) == 0:
-		last.Content += "\n\n" + m.Content
+		last.Content, last.Reasoning = joined(last.Content, m.Content), joined(last.Reasoning, m.Reasoning)
 		last.Unseen |= m.Unseen
 		return msgs
 	case m.Role == User && calls:
 		msgs = append(msgs, Message{Role: Assistant, Content: nothingSaid})
 	case m.Role == Assistant && last.Role == Assistant && !calls: // the text before its calls
-		m.Preamble, m.Unseen = strings.TrimSpace(last.Content+"\n\n"+m.Preamble), m.Unseen|last.Unseen
+		m.Preamble, m.Reasoning = joined(last.Content, m.Preamble), joined(last.Reasoning, m.Reasoning)
+		m.Unseen |= last.Unseen
 		msgs = msgs[:len(msgs)-1]
 	}
 	return append(msgs, m)
+}
+
+// joined returns two texts with an empty line between them.
+func joined(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "\n\n" + b
 }
 
 // nothingSaid is the text of a turn without one, where a template demands it.
@@ -241,13 +250,7 @@ func (j *Template) message(m *Message, ids *callIDs) jinja.Value {
 	if role == Developer {
 		role = System
 	}
-	text := m.Content
-	if m.Preamble != "" && text != "" {
-		text = m.Preamble + "\n\n" + text
-	} else if m.Preamble != "" {
-		text = m.Preamble
-	}
-	calls := m.ToolCalls
+	text, calls := joined(m.Preamble, m.Content), m.ToolCalls
 	if len(calls) > 0 && !j.traits.calls {
 		text, calls = text+callsText(calls), nil
 	}
