@@ -125,10 +125,10 @@ func TestWhatMayCome(t *testing.T) {
 				`{"type":"string"}},"required":["reasoning","answer"],"additionalProperties":false}`))
 		}},
 	}
-	tool := []chattemplate.Tool{{Name: "f", Parameters: []byte(`{"type":"object","additionalProperties":true}`)}}
+	tool := []chattemplate.Tool{{Name: "f", Parameters: []byte(`{"type":"object"}`)}}
 	strict := []chattemplate.Tool{{Name: "f", Strict: true, Parameters: []byte(`{"type":"object","properties":` +
 		`{"c":{"type":"integer"}},"required":["c"],"additionalProperties":false}`)}}
-	two := append(slices.Clone(tool), chattemplate.Tool{Name: "g", Parameters: []byte(`{"type":"object","additionalProperties":true}`)})
+	two := append(slices.Clone(tool), chattemplate.Tool{Name: "g", Parameters: []byte(`{"type":"object"}`)})
 	offered := []holdCase{
 		{name: "nothing", cfg: func(*family.TurnConfig) {}},
 		{name: "a tool", cfg: func(c *family.TurnConfig) { c.Tools = tool }},

@@ -68,14 +68,14 @@ func Members(object json.RawMessage) ([]Property, error) {
 	return out, nil
 }
 
-// None reports whether a function has no parameters: it has no schema, an empty one, or one of an object that names no
-// property and says nothing else of them.
+// None reports whether a function has no parameters: it has no schema, or one that lists no property and says nothing
+// else of them.
 func None(schema json.RawMessage) bool {
 	if s := string(bytes.TrimSpace(schema)); s == "" || s == "null" {
 		return true
 	}
-	plain, _, properties, required := plainObject(schema)
-	return plain && len(properties)+len(required) == 0
+	listed, properties, required := plainObject(schema)
+	return listed && len(properties)+len(required) == 0
 }
 
 // Plain returns a simple form for the arguments of a function that is not strict: objects with the names, types and
@@ -87,8 +87,8 @@ func Plain(schema json.RawMessage) grammar.Source {
 	if None(schema) {
 		return grammar.JSONSchema([]byte(`{"type": "object", "additionalProperties": false}`))
 	}
-	_, listed, properties, required := plainObject(schema)
-	if !listed || len(properties) == 0 || len(properties) > grammar.MaxMembers {
+	_, properties, required := plainObject(schema)
+	if len(properties) == 0 || len(properties) > grammar.MaxMembers {
 		return none
 	}
 	must := make(map[string]bool, len(required))
@@ -106,12 +106,12 @@ func Plain(schema json.RawMessage) grammar.Source {
 	return grammar.Members(fields...)
 }
 
-// plainObject returns the properties of a schema and the names of those that are required. plain is false if the schema
-// says more of objects than that, and listed if it has no list of properties.
-func plainObject(schema json.RawMessage) (plain, listed bool, properties []Property, required []string) {
+// plainObject returns the properties of a schema and the names of those that are required. listed is false if the
+// schema has no list of properties, or says more of objects than that.
+func plainObject(schema json.RawMessage) (listed bool, properties []Property, required []string) {
 	top, err := Members(schema)
 	if err != nil {
-		return false, false, nil, nil
+		return false, nil, nil
 	}
 	for _, m := range top {
 		ok := true
@@ -131,10 +131,10 @@ func plainObject(schema json.RawMessage) (plain, listed bool, properties []Prope
 			ok = false
 		}
 		if !ok {
-			return false, false, nil, nil
+			return false, nil, nil
 		}
 	}
-	return true, listed, properties, required
+	return listed, properties, required
 }
 
 // plainValue returns the form of a parameter by its type and its choices. If these contradict each other, or null is

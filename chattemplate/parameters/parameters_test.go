@@ -6,9 +6,8 @@ func TestNone(t *testing.T) {
 	for schema, want := range map[string]bool{
 		``: true, `null`: true, ` null `: true, `{"type":"object","properties":{}}`: true,
 		`{"type":"object","properties":{},"required":[],"additionalProperties":false,"$schema":"x"}`: true,
-		`{}`: true, `{"type":"object"}`: true, `{"type":"object","additionalProperties":false,"description":"d"}`: true,
-		// Where more may come, any object is allowed.
-		`{"type":"object","properties":{},"additionalProperties":true}`: false, `{"additionalProperties":true}`: false,
+		// Where properties are not listed, or more may come, any object is allowed.
+		`{}`: false, `{"type":"object"}`: false, `{"type":"object","properties":{},"additionalProperties":true}`: false,
 		`{"type":"object","properties":{},"patternProperties":{"a":{}}}`: false,
 		`{"type":"object","properties":{},"required":["a"]}`:             false, `{"properties":{"a":{}}}`: false, `7`: false,
 	} {
