@@ -62,7 +62,7 @@ func TestNotRaw(t *testing.T) {
 		names = append(names, name)
 		reflect.ValueOf(q).Elem().FieldByName(name).SetZero()
 	}
-	want := "Messages Tools ResponseFormat Visibility Effort Budget Strategy Rationale Score Seal TemplateArgs"
+	want := "Messages Continues Tools ResponseFormat Visibility Effort Budget Strategy Rationale Score Seal TemplateArgs"
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}

@@ -648,7 +648,6 @@ func TestIgnoredFields(t *testing.T) {
 	if said != `field_ignored reasoning.mode: this field is not known here and has no effect
 field_ignored unheard_of: this field is not known here and has no effect
 include_ignored include names what there is not in this response
-field_ignored text.verbosity: models here do not know it; say it in a message
 ` {
 		t.Errorf("warnings %v", w)
 	}

@@ -22,7 +22,7 @@
 //
 // The fields of [CreateRequest] are supported, with these exceptions:
 //
-//   - Ignored, because they have no meaning here: max_tool_calls, user, safety_identifier,
+//   - Ignored, because they have no meaning here: max_tool_calls, text.verbosity, user, safety_identifier,
 //     prompt_cache_key, service_tier, stream_options, and others that [wire.Unread] lists.
 //   - Left out with a warning: unknown fields, tools and tool records of types that this server does not run, and
 //     unknown names in include.

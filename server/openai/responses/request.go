@@ -441,9 +441,7 @@ func (q *asked) form() error {
 	r := &q.request
 	r.Form, r.ResponseFormat = grammar.Source{}, nil
 	q.text.Format = json.RawMessage(`{"type":"text"}`)
-	if q.text.Verbosity = q.wire.Text.Verbosity; q.text.Verbosity != nil && *q.text.Verbosity != "medium" {
-		q.warnings.Add(wire.CodeIgnored, "text.verbosity: models here do not know it; say it in a message")
-	}
+	q.text.Verbosity = q.wire.Text.Verbosity
 	path, raw := "text.format", q.wire.Text.Format
 	if schema := q.wire.ResponseSchema; wire.Given(schema) {
 		var both [2]struct{ Schema json.RawMessage }
