@@ -108,9 +108,9 @@ func sayings(heard []envelope.Envelope, who string) []string {
 	for i := range heard {
 		if e := &heard[i]; e.From == who && slices.Contains([]string{envelope.Thought, envelope.Conclusion, envelope.Chat},
 			e.Kind) {
-			var said struct{ Message, Text string }
+			var said struct{ Message string }
 			e.Read(&said)
-			out = append(out, said.Message+said.Text)
+			out = append(out, said.Message)
 		}
 	}
 	return out

@@ -44,7 +44,7 @@ func TestRefusedValues(t *testing.T) {
 		"age=old": "use an age, as in 30d or 12h", "age=0d": "use an age, as in 30d or 12h",
 		"age=-1h": "use an age, as in 30d or 12h", "size=0": "use 1 or more", "room=5": "use 16MiB or more, or 0",
 		"room=12XB": "use a number of bytes, as in 64MB or 1.5GiB",
-		"room=0.4": "use a number of bytes, as in 64MB or 1.5GiB", "list=1,65": "use 1 to 64",
+		"room=0.4":  "use a number of bytes, as in 64MB or 1.5GiB", "list=1,65": "use 1 to 64",
 		"some=a,z": "use some of a, b",
 	} {
 		name, value, _ := strings.Cut(text, "=")
