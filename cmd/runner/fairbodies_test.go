@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"runner/testenv"
 )
 
 // largeBody is a body that is costly to read or to check. Most of them are refused.
@@ -128,6 +130,7 @@ func many(n int, format string) string {
 
 // TestLargeBodies: the large bodies of one key hardly delay another. The short form sends all of them in turn.
 func TestLargeBodies(t *testing.T) {
+	testenv.NeedLong(t, "it measures times, so nothing else may run")
 	f, key := fairnessNow(), []string{"--permission", "models,embed"}
 	sealed := sealedConversation()
 	list := []hostility{{"large bodies", key, nil, func(ctx context.Context, a *attacker) error {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"runner/testenv"
 )
 
 // floods are what participants of a MEW space do to keep others from being answered. Each sends on a connection until
@@ -50,6 +52,7 @@ func note(i int, text string) []byte {
 
 // TestMEWFloods: what participants send hardly delays a key. The short form sends all in turn.
 func TestMEWFloods(t *testing.T) {
+	testenv.NeedLong(t, "it measures times, so nothing else may run")
 	f, tokens := fairnessNow(), filepath.Join(t.TempDir(), "tokens.json")
 	var members []string
 	for i := range besides {

@@ -139,6 +139,7 @@ func TestAnswersOutliveTheEngine(t *testing.T) {
 // TestAnswersOutliveAFoldersEngine is TestAnswersOutliveTheEngine for an engine in a folder. Its kernels round by what
 // else is in the batch, as the compiled-in engine's do on other processors and on GPUs.
 func TestAnswersOutliveAFoldersEngine(t *testing.T) {
+	testenv.NeedLong(t, "TestAnswersOutliveTheEngine ends engines in the same way")
 	args := []string{"--engine", testEngine(t), "--parallel", "8"}
 	late := outlive(t, blows(1, 10), leaveAlone(t, args...).alike, args...)
 	t.Logf("%v engines were slow for so long that they were taken for hanging", late) // on a busy machine

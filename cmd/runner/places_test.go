@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"runner/testenv"
 )
 
 // endlessStream opens a stream that does not end, and reads it until ctx ends.
@@ -33,12 +35,14 @@ func endlessStream(ctx context.Context, a *attacker) error {
 // TestEndlessStreamsShareTheirPlaces checks that the streams of a key that has all places hardly delay the questions of
 // another key.
 func TestEndlessStreamsShareTheirPlaces(t *testing.T) {
+	testenv.NeedLong(t, "it measures times, so nothing else may run")
 	t.Log("\n" + fairnessTable + fairnessNow().check(t, hostility{name: "four endless streams", send: endlessStream}))
 }
 
 // TestLongPromptsAreReadBeside checks that a key whose prompts are long and new each time hardly delays the questions
 // of another key.
 func TestLongPromptsAreReadBeside(t *testing.T) {
+	testenv.NeedLong(t, "it measures times, so nothing else may run")
 	t.Log("\n" + fairnessTable + fairnessNow().check(t, hostility{name: "four long prompts", send: longPrompt}))
 }
 
