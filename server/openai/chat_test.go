@@ -717,3 +717,16 @@ func TestPermissions(t *testing.T) {
 		}
 	}
 }
+
+// A result whose call a client forgot is left out with a warning. One that is to be answered is refused.
+func TestForgottenCalls(t *testing.T) {
+	f := start(t, Config{}, nil)
+	const orphan = `{"role":"tool","tool_call_id":"zz","content":"4"}`
+	a := f.post("/v1/chat/completions", `{"messages":[`+orphan+`,{"role":"user","content":"q"}]}`)
+	if a.status != http.StatusOK || !strings.Contains(a.body, "result_dropped") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if a := f.post("/v1/chat/completions", `{"messages":[`+orphan+`]}`); a.status != http.StatusBadRequest {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}

@@ -100,17 +100,16 @@ func readMessages(raw []json.RawMessage) (*conversation, error) {
 		return nil, wire.Invalid("messages", "there are none; give at least one")
 	}
 	c := &conversation{messages: make([]chattemplate.Message, len(raw))}
-	called := map[string]bool{}
 	i := -1
 	err := wire.Each("messages", raw, func(path string, m *Message) error {
 		i++
-		return c.read(i, path, m, called)
+		return c.read(i, path, m)
 	})
 	return c, err
 }
 
-// read reads message i. called has the ids of the calls so far.
-func (c *conversation) read(i int, path string, m *Message, called map[string]bool) error {
+// read reads message i.
+func (c *conversation) read(i int, path string, m *Message) error {
 	to := &c.messages[i]
 	if to.Role = chattemplate.Role(m.Role); m.Role == "function" {
 		to.Role = chattemplate.ToolRole
@@ -129,7 +128,7 @@ func (c *conversation) read(i int, path string, m *Message, called map[string]bo
 	}
 	switch {
 	case to.Role == chattemplate.Assistant:
-		return c.readAssistant(i, path, m, called)
+		return c.readAssistant(i, path, m)
 	case m.Role == "function":
 		if to.ToolName = to.Name; to.ToolName == "" {
 			return wire.Invalid(path+".name", "it is missing; it names the function that was called")
@@ -139,15 +138,13 @@ func (c *conversation) read(i int, path string, m *Message, called map[string]bo
 		if m.ToolCallID == nil || *m.ToolCallID == "" {
 			return wire.Invalid(path+".tool_call_id", "it is missing; it says which call this message answers")
 		}
-		if to.ToolCallID = *m.ToolCallID; !called[to.ToolCallID] && to.Name == "" {
-			return wire.Invalid(path+".tool_call_id", "no message before this one makes a call with this id")
-		}
+		to.ToolCallID = *m.ToolCallID
 	}
 	return nil
 }
 
 // readAssistant reads the fields that only an assistant's message has.
-func (c *conversation) readAssistant(i int, path string, m *Message, called map[string]bool) error {
+func (c *conversation) readAssistant(i int, path string, m *Message) error {
 	to := &c.messages[i]
 	if to.Content == "" && m.Refusal != nil {
 		to.Content = *m.Refusal
@@ -158,7 +155,7 @@ func (c *conversation) readAssistant(i int, path string, m *Message, called map[
 		if err == nil && own[call.ID] {
 			err = wire.Invalid(path+".id", "another call of this message has the same id")
 		}
-		own[call.ID], called[call.ID] = true, true
+		own[call.ID] = true
 		to.ToolCalls = append(to.ToolCalls, call)
 		return err
 	})
