@@ -53,6 +53,12 @@ type called struct {
 // messages returns the messages of a conversation, with its sealed values opened.
 func messages(entries []entry, o *opener) ([]chattemplate.Message, error) {
 	a := &assembler{calls: map[string]called{}, opener: o}
+	last := len(entries) - 1 // the last item that is no result
+	for ; last >= 0; last-- {
+		if _, result := entries[last].item.(*FunctionCallOutput); !result {
+			break
+		}
+	}
 	for i := range entries {
 		var err error
 		switch item := entries[i].item.(type) {
@@ -63,7 +69,10 @@ func messages(entries []entry, o *opener) ([]chattemplate.Message, error) {
 		case *FunctionCall:
 			a.call(item)
 		case *FunctionCallOutput:
-			err = a.output(item, entries[i].path)
+			if a.calls[item.CallID].in == nil && i > last { // an earlier one may have lost its call
+				return nil, wire.Invalid(entries[i].path+".call_id", "no call before it has this id")
+			}
+			err = a.output(item)
 		}
 		if err != nil {
 			return nil, err
@@ -168,10 +177,7 @@ func (a *assembler) call(c *FunctionCall) {
 	a.calls[c.CallID] = now
 }
 
-func (a *assembler) output(o *FunctionCallOutput, path string) error {
-	if a.calls[o.CallID].in == nil {
-		return wire.Invalid(path+".call_id", "no call before it has this id")
-	}
+func (a *assembler) output(o *FunctionCallOutput) error {
 	if err := a.flush(); err != nil {
 		return err
 	}
